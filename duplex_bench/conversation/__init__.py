@@ -1,0 +1,1 @@
+"""The conversation track (P2): sessions, liveliness, labels, points, measures, metric cards."""

@@ -1,0 +1,1 @@
+"""Dagster definitions, thin: a folder per stage with its assets and checks."""

@@ -1,0 +1,1 @@
+"""Rubrics, verdicts, the strict matcher, the acknowledgement lexicon and agreement."""

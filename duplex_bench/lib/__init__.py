@@ -1,0 +1,1 @@
+"""Dagster-side helpers: IO manager, resources, metadata, run coordinator, conditions."""

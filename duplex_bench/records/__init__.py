@@ -1,0 +1,1 @@
+"""Frozen types and table schemas shared by every room. No logic."""

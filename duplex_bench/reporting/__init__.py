@@ -1,0 +1,1 @@
+"""Tables, figures and the static report site, from stored measurements."""

@@ -1,0 +1,1 @@
+"""The label review page and its store."""

@@ -1,0 +1,1 @@
+"""Text to speech, voice activity, words with times, turn-end detection: one interface each, several engines."""

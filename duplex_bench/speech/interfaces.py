@@ -1,0 +1,80 @@
+"""What each speech engine promises. Engines are chosen by name in the profile and made by ``speech.engines``."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from duplex_bench.records.audio import TimedWord
+
+Samples = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenClip:
+    """Synthesised speech: float32 samples (n,) in [-1, 1] at ``sample_rate_hz``, edges trimmed, level normalised.
+
+    ``word_starts_s`` are onsets by construction where the engine knows them, else empty.
+    """
+
+    samples: Samples
+    sample_rate_hz: int
+    word_starts_s: tuple[float, ...] = ()
+
+
+class TextToSpeech(Protocol):
+    """Speaks a sentence in one of its voices; the same bytes for the same arguments on one machine."""
+
+    @property
+    def engine_id(self) -> str:
+        """Name, version and model hash: part of every cache key."""
+        ...
+
+    @property
+    def voices(self) -> tuple[str, ...]:
+        """Names of the voices that ``speak`` accepts."""
+        ...
+
+    def speak(self, text: str, voice: str) -> SpokenClip:
+        """Speech of ``text``; raises ValueError for an unknown voice or text with nothing to say."""
+        ...
+
+
+class VoiceActivityDetector(Protocol):
+    """Finds speech; never calls silence, noise, tones or clicks speech for long."""
+
+    @property
+    def engine_id(self) -> str:
+        """Name, version and model hash."""
+        ...
+
+    def speech_regions(self, samples: Samples, sample_rate_hz: int) -> npt.NDArray[np.int64]:
+        """Speech as [start, stop) samples (k, 2) at the input rate, sorted, apart from each other."""
+        ...
+
+
+class Recogniser(Protocol):
+    """Words with times of one speaker's audio; no words where there is no speech."""
+
+    @property
+    def engine_id(self) -> str:
+        """Recogniser and aligner with versions and hashes."""
+        ...
+
+    def words(self, samples: Samples, sample_rate_hz: int) -> tuple[TimedWord, ...]:
+        """Words in order; times in seconds from the first sample; ``aligned`` False where they are coarse."""
+        ...
+
+
+class TurnEndDetector(Protocol):
+    """Judges from sound whether a speaker has finished."""
+
+    @property
+    def engine_id(self) -> str:
+        """Name, version and model hash."""
+        ...
+
+    def completion_probability(self, samples: Samples, sample_rate_hz: int) -> float:
+        """Probability that the turn that ends with these samples (at most the last 8 s count) is complete."""
+        ...

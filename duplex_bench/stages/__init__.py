@@ -1,0 +1,1 @@
+"""One function per asset: composes the rooms below. No Dagster."""

@@ -1,0 +1,1 @@
+"""Digests, the object store, the item ledger, provenance, and model files checked by hash."""

@@ -1,0 +1,1 @@
+"""Normalising, content words, word error rate, token F1 and text vectors."""

@@ -1,0 +1,1 @@
+"""Text LLM providers: schema-constrained calls, retries, whole-request cache, spend."""
