@@ -1,0 +1,77 @@
+"""The item ledger: which pieces of work are finished, by content key, in immutable segment files.
+
+A record is written after its data (audio, events) is stored, so that a finished key always has its data. Segments
+are never changed: several runs may write at once, and an object store that cannot append serves as well as a folder.
+"""
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from duplex_bench.storage.digests import canonical_json
+from duplex_bench.storage.object_store import ObjectStore
+
+FLUSH_EVERY = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRecord:
+    """One attempt at one piece of work: ``payload`` is the JSON of its result when ``status`` is ok."""
+
+    key: str
+    item_id: str
+    status: Literal["ok", "failed"]
+    payload: str = ""
+    error: str = ""
+
+
+class ItemLedger:
+    """Finished work of one stage (and system), below ``ledger/<scope>/``."""
+
+    def __init__(self, store: ObjectStore, scope: str) -> None:
+        self._store = store
+        self._prefix = f"ledger/{scope}"
+        self._pending: list[LedgerRecord] = []
+        self._lock = threading.Lock()
+        self.unreadable_segments: tuple[str, ...] = ()
+
+    def finished(self) -> dict[str, LedgerRecord]:
+        """Every key with an ok record. A segment that cannot be read is left out and listed, never guessed at."""
+        found: dict[str, LedgerRecord] = {}
+        unreadable = []
+        for name in self._store.keys(self._prefix):
+            try:
+                records = list(_parse(self._store.get(name)))
+            except (ValueError, KeyError):
+                unreadable.append(name)
+                continue
+            for record in records:
+                if record.status == "ok":
+                    found[record.key] = record
+        self.unreadable_segments = tuple(unreadable)
+        return found
+
+    def add(self, record: LedgerRecord) -> None:
+        """Note one piece of work; every ``FLUSH_EVERY`` records a segment is written."""
+        with self._lock:
+            self._pending.append(record)
+            full = len(self._pending) >= FLUSH_EVERY
+        if full:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending as one segment. Call it when a stage ends, however it ends."""
+        with self._lock:
+            pending, self._pending = self._pending, []
+        if pending:
+            text = "".join(f"{canonical_json(record)}\n" for record in pending)
+            self._store.put(f"{self._prefix}/{uuid.uuid4().hex}.jsonl", text.encode())
+
+
+def _parse(segment: bytes) -> Iterator[LedgerRecord]:
+    for line in segment.decode().splitlines():
+        values = json.loads(line)
+        yield LedgerRecord(**values)
