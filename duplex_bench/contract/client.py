@@ -1,0 +1,163 @@
+"""A system that runs in a worker, seen from here: the same contract, over the socket."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from duplex_bench.contract import codec, messages
+from duplex_bench.contract.types import (
+    OpenRequest,
+    Out,
+    RemoteSystemError,
+    SessionStats,
+    Spec,
+    TransportError,
+    UnsupportedError,
+    checked_unit,
+    refuse_unsupported,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    import numpy.typing as npt
+
+    Samples = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Timeouts:
+    """How long a worker may take to answer before it counts as dead (all ours)."""
+
+    connect_s: float = 10.0
+    open_s: float = 600.0
+    step_s: float = 120.0
+
+
+class RemoteSystem:
+    """Implements ``System`` over a worker's Unix socket. One session at a time, as the worker."""
+
+    def __init__(self, path: Path | str, timeouts: Timeouts | None = None) -> None:
+        """Connect to the worker on the Unix socket ``path`` and ask for its spec.
+
+        Raises:
+            TransportError: Nobody serves there, or not in time.
+        """
+        self.path = str(path)
+        self.timeouts = timeouts or Timeouts()
+        self._connection: socket.socket | None = None
+        reply, _ = self.request({"kind": "hello"}, (), self.timeouts.open_s)
+        self._spec = messages.unpack_spec(reply["spec"])
+        self.worker_pid = int(reply["pid"])
+
+    @property
+    def spec(self) -> Spec:
+        """The spec that the worker's system reports."""
+        return self._spec
+
+    def new_session(self) -> RemoteSession:
+        """A session in the worker; opening it ends one that was left open."""
+        return RemoteSession(self)
+
+    def shutdown(self) -> None:
+        """Ask the worker to end; no error if it is gone already."""
+        try:
+            self.request({"kind": "shutdown"}, (), self.timeouts.connect_s)
+        except (TransportError, RemoteSystemError):
+            pass
+        finally:
+            self.disconnect()
+
+    def disconnect(self) -> None:
+        """Close the connection; the next request opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def request(
+        self, header: dict[str, Any], arrays: list[Samples] | tuple[Samples, ...], timeout_s: float
+    ) -> tuple[dict[str, Any], list[Samples]]:
+        """One message and its answer.
+
+        Raises:
+            TransportError: The worker is gone, or does not answer in time.
+            UnsupportedError, RemoteSystemError: What the system raised.
+        """
+        try:
+            connection = self._connected()
+            connection.settimeout(timeout_s)
+            codec.send(connection, header, arrays)
+            reply, out_arrays = codec.receive(connection)
+        except TimeoutError as error:
+            # What comes later would answer an older question.
+            self.disconnect()
+            raise TransportError(f"the worker did not answer {header['kind']!r} within {timeout_s} s") from error
+        except OSError as error:
+            self.disconnect()
+            raise TransportError(f"the worker was lost during {header['kind']!r}: {error}") from error
+        except codec.CodecError:
+            self.disconnect()
+            raise
+        if reply.get("kind") == "error":
+            message = str(reply.get("message"))
+            if reply.get("unsupported"):
+                raise UnsupportedError(message)
+            raise RemoteSystemError(f"{reply.get('type')}: {message}")
+        return reply, out_arrays
+
+    def _connected(self) -> socket.socket:
+        if self._connection is None:
+            connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                connection.settimeout(self.timeouts.connect_s)
+                connection.connect(self.path)
+            except OSError:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+
+class RemoteSession:
+    """Implements ``Session`` over the system's connection."""
+
+    def __init__(self, system: RemoteSystem) -> None:
+        self.system = system
+        self._stats: SessionStats | None = None
+        self._open = False
+
+    def open(self, request: OpenRequest) -> None:
+        """Open a session in the worker.
+
+        Raises:
+            UnsupportedError: The request holds something that the spec does not offer.
+            TransportError, RemoteSystemError: The worker or its system failed.
+        """
+        refuse_unsupported(request, self.system.spec)
+        data, arrays = messages.pack_request(request)
+        self.system.request({"kind": "open", "request": data}, arrays, self.system.timeouts.open_s)
+        self._open = True
+
+    def step(self, unit: Samples) -> list[Out]:
+        """Send one unit, return its outputs.
+
+        Raises:
+            UnsupportedError: Not one whole unit.
+            TransportError, RemoteSystemError: The worker or its system failed.
+        """
+        checked_unit(unit, self.system.spec)
+        reply, arrays = self.system.request({"kind": "step"}, [unit], self.system.timeouts.step_s)
+        return messages.unpack_outs(reply["outs"], arrays)
+
+    def close(self) -> SessionStats:
+        """End the session; empty statistics if it was never opened."""
+        if self._stats is None:
+            if not self._open:
+                return SessionStats()
+            reply, _ = self.system.request({"kind": "close"}, (), self.system.timeouts.open_s)
+            self._stats = messages.unpack_stats(reply["stats"])
+            self._open = False
+        return self._stats
