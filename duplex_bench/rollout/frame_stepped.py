@@ -1,0 +1,262 @@
+"""The frame-stepped driver: a system is fed unit by unit on a virtual clock; no wall clock decides anything."""
+
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from duplex_bench.audio.resample import resample
+from duplex_bench.audio.time import to_samples
+from duplex_bench.contract.types import (
+    SYSTEM_ERRORS,
+    OpenRequest,
+    Session,
+    SessionStats,
+    Spec,
+    System,
+    UnsupportedError,
+)
+from duplex_bench.records.outcome import Outcome
+from duplex_bench.rollout.outputs import (
+    DeclaredLatency,
+    InvalidOutputError,
+    TimedOut,
+    audible_span_s,
+    check_lockstep,
+    timed,
+)
+from duplex_bench.rollout.plan import StreamPlan
+from duplex_bench.rollout.playback import Playback, Samples
+
+DRIVER_VERSION = "frame-stepped/1"
+
+
+@dataclass(frozen=True)
+class RolloutResult:
+    """One run. ``listener`` is float32 (n,) at ``sample_rate_hz`` and ends with the last heard sample.
+
+    ``timeline_s`` is how long the listener listened (input plus silence), ``events`` every output and flush in order,
+    the same in every run of a deterministic system; ``compute_s`` is measured and is not.
+    """
+
+    outcome: Outcome
+    reason: str
+    listener: Samples
+    sample_rate_hz: int
+    timeline_s: float
+    input_s: float
+    events: list[dict[str, Any]]
+    compute_s: float
+
+
+class _SystemReportedError(RuntimeError):
+    """The system sent an output of kind error."""
+
+
+def run(
+    system: System,
+    request: OpenRequest,
+    live: Samples,
+    stream_rate_hz: int,
+    plan: StreamPlan,
+    *,
+    latency: DeclaredLatency | None = None,
+) -> RolloutResult:
+    """Stream ``live`` and the plan's silence to a fresh session and return what a listener heard.
+
+    Unit k covers seconds [k, k + 1) x unit of the stream; what it causes is available at its end unless the output
+    says later. Frames of lockstep systems are placed by model time, other audio by availability through ``Playback``;
+    both times are in the events. Priming and flushing units are fed and hidden. The last partial unit goes on into
+    the silence. What is still queued when the timeline ends was not heard.
+
+    Args:
+        system: The system under test.
+        request: What its session is told first.
+        live: Audio (n,) float32 at ``stream_rate_hz``; resampled to the system's rate.
+        stream_rate_hz: Rate of ``live``.
+        plan: How long silence follows.
+        latency: Declared latency added to every output; none by default.
+
+    Returns:
+        The result; its outcome is ``completed``, ``no_audio`` (a reply was due or begun and nothing audible came),
+        ``transport_error`` (the system failed or its worker was lost), or ``refused`` (it could not take the request,
+        or broke its own spec), with the reason.
+
+    Raises:
+        ValueError: ``live`` is not finite 1-D float32 audio with at least one sample.
+    """
+    if live.ndim != 1 or live.dtype != np.float32 or not len(live) or not np.isfinite(live).all():
+        raise ValueError(f"live audio is finite float32 of shape (n,), n > 0; got {live.dtype} {live.shape}")
+    current = _Run(system.spec, plan, len(live) / stream_rate_hz, latency or DeclaredLatency())
+    outcome, reason = current.go(system, request, resample(live, stream_rate_hz, system.spec.in_rate_hz))
+    return current.result(outcome, reason)
+
+
+@dataclass
+class _Run:
+    spec: Spec
+    plan: StreamPlan
+    input_s: float
+    latency: DeclaredLatency
+    events: list[dict[str, Any]] = field(default_factory=list)
+    timeline_s: float = 0.0
+    compute_s: float = 0.0
+    calls: int = 0
+    begun: bool = False
+    first_audible_s: float | None = None
+    audible_until_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.playback = Playback(self.spec.out_rate_hz)
+
+    def go(self, system: System, request: OpenRequest, heard: Samples) -> tuple[Outcome, str]:
+        """Run the whole session; never raises for what the system does."""
+        session: Session | None = None
+        try:
+            session = self._timed(system.new_session)
+            self._timed(session.open, request)
+            self._stream(session, heard)
+            self._log_close(self._timed(session.close))
+        except (UnsupportedError, InvalidOutputError) as error:
+            outcome, reason = Outcome.REFUSED, str(error)
+        except _SystemReportedError as error:
+            outcome, reason = Outcome.TRANSPORT_ERROR, str(error)
+        except SYSTEM_ERRORS as error:
+            outcome, reason = Outcome.TRANSPORT_ERROR, f"{type(error).__name__}: {error}"
+        else:
+            return self._outcome()
+        if session is not None:
+            with contextlib.suppress(*SYSTEM_ERRORS):
+                session.close()
+        return outcome, reason
+
+    def _stream(self, session: Session, heard: Samples) -> None:
+        spec = self.spec
+        silence = np.zeros(spec.unit_in_samples, dtype=np.float32)
+        for _ in range(spec.prime_units):
+            self._step(session, silence)
+        unit = 0
+        while self._goes_on(unit * spec.unit_in_samples / spec.in_rate_hz):
+            start = unit * spec.unit_in_samples
+            part = heard[start : start + spec.unit_in_samples]
+            if len(part) < spec.unit_in_samples:
+                part = np.concatenate([part, silence[len(part) :]])
+            for output in self._step(session, part):
+                self._take(output)
+            unit += 1
+        for _ in range(spec.flush_units):
+            for output in self._step(session, silence):
+                self._take(output)
+
+    def _step(self, session: Session, unit: Samples) -> list[TimedOut]:
+        outs = self._timed(session.step, unit)
+        if not isinstance(outs, list):
+            raise InvalidOutputError(f"step returns a list of outputs, the system returned {type(outs).__name__}")
+        outputs = [timed(out, self.calls, self.spec, self.latency) for out in outs]
+        check_lockstep(outputs, self.spec)
+        self.calls += 1
+        return outputs
+
+    def _goes_on(self, now_s: float) -> bool:
+        """Whether another unit is sent at ``now_s``; settles ``timeline_s`` when not."""
+        self.timeline_s = self._end_s()
+        return now_s < self.timeline_s
+
+    def _end_s(self) -> float:
+        """When the timeline ends, as far as is known by now; what the system does next may move it."""
+        plan, input_s = self.plan, self.input_s
+        if plan.stop_after_silence_s is not None and plan.cap_s is not None:
+            cap = input_s + plan.cap_s
+            if self.audible_until_s > input_s:
+                return min(cap, self.audible_until_s + plan.stop_after_silence_s)
+            return cap
+        base = input_s + plan.silence_after_s
+        latest = base + plan.extra_silence_s
+        if plan.extra_silence_s and self.first_audible_s is None:
+            end = latest
+        elif plan.extra_silence_s and self.first_audible_s is not None:
+            end = min(latest, max(base, self.first_audible_s + plan.silence_after_s))
+        else:
+            end = base
+        return end if plan.cap_s is None else min(end, input_s + plan.cap_s)
+
+    def _take(self, output: TimedOut) -> None:
+        out = output.out
+        event: dict[str, Any] = {
+            "kind": out.kind,
+            "unit": output.unit,
+            "model_time_s": output.model_time_s,
+            "available_s": output.available_s,
+            "response_id": out.response_id,
+        }
+        self.events.append(event)
+        self.begun = self.begun or out.response_id is not None or out.state == "speak"
+        if out.kind == "audio" and out.pcm is not None:
+            self._play(output, out.pcm, event)
+        elif out.kind == "flush":
+            cut = self.playback.flush(max(0.0, output.placed_s))
+            event["cut"] = [
+                {"response_id": c.response_id, "heard_s": c.heard_s, "cut_samples": c.cut_samples} for c in cut
+            ]
+            self.audible_until_s = min(self.audible_until_s, max(0.0, output.placed_s))
+            if self.first_audible_s is not None and self.first_audible_s >= output.placed_s:
+                self.first_audible_s = None
+        elif out.kind == "state":
+            event["state"] = out.state
+        else:
+            event["text"] = out.text
+        if out.kind == "error":
+            raise _SystemReportedError(f"the system reported: {out.text or 'an error without a text'}")
+
+    def _play(self, output: TimedOut, pcm: Samples, event: dict[str, Any]) -> None:
+        rate = self.spec.out_rate_hz
+        event["samples"] = len(pcm)
+        # A frame of before the stream (the answer to priming) is hidden, wholly or in part.
+        hidden = min(len(pcm), max(0, to_samples(-output.placed_s, rate)))
+        start = self.playback.push(max(0.0, output.placed_s), pcm[hidden:], output.out.response_id)
+        event["start_s"] = None if start is None else start / rate
+        if start is None:
+            return
+        first, last = audible_span_s(pcm[hidden:], rate)
+        if last > first:
+            if self.first_audible_s is None:
+                self.first_audible_s = start / rate + first
+            self.audible_until_s = max(self.audible_until_s, start / rate + last)
+
+    def _outcome(self) -> tuple[Outcome, str]:
+        # What arrived too late for the timeline was not heard.
+        came = self.first_audible_s is not None and self.first_audible_s < self.timeline_s
+        if self.plan.reply_due and not (came and self.audible_until_s > self.input_s):
+            return Outcome.NO_AUDIO, "a reply was due and nothing audible came after the live audio"
+        if self.begun and not came:
+            return Outcome.NO_AUDIO, "a response was begun and nothing audible came"
+        return Outcome.COMPLETED, ""
+
+    def result(self, outcome: Outcome, reason: str) -> RolloutResult:
+        """What was heard until the timeline's end; an unfinished run is as long as what was fed."""
+        rate = self.spec.out_rate_hz
+        track = self.playback.render()
+        limit = to_samples(self.timeline_s, rate)
+        if len(track) > limit:
+            self.events.append({"kind": "end_of_timeline", "available_s": self.timeline_s, "unheard_s":
+                                (len(track) - limit) / rate})  # fmt: skip
+        return RolloutResult(
+            outcome, reason, track[:limit], rate, self.timeline_s, self.input_s, self.events, self.compute_s
+        )
+
+    def _log_close(self, stats: SessionStats) -> None:
+        # Costs and other measured numbers stay out of the log: it is the same in every run.
+        self.events.append(
+            {"kind": "close", "units": stats.units, "empty_steps": stats.empty_steps,
+             "context_used_s": stats.context_used_s, "warnings": list(stats.warnings)}
+        )  # fmt: skip
+
+    def _timed(self, call: Any, *arguments: npt.NDArray[np.float32] | OpenRequest) -> Any:
+        started = time.perf_counter()
+        try:
+            return call(*arguments)
+        finally:
+            self.compute_s += time.perf_counter() - started

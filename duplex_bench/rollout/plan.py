@@ -1,0 +1,65 @@
+"""How long a system is listened to after its stimulus: the protocols of design 6 as numbers."""
+
+from dataclasses import dataclass
+
+from duplex_bench.records.items import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class StreamPlan:
+    """The silence after the live audio, in seconds of audio time.
+
+    Attributes:
+        silence_after_s: Always sent.
+        extra_silence_s: Sent beyond that while nothing audible has come from the system since second 0; once
+            something comes, the stream runs on for ``silence_after_s`` more, so that first words can be made out.
+        stop_after_silence_s: If set, stop once the system has spoken after the live audio and then been inaudible
+            for so long; ``silence_after_s`` does not apply then.
+        cap_s: The most that is ever sent.
+        reply_due: Whether a response is due after the live audio, so that its absence is ``no_audio``.
+    """
+
+    silence_after_s: float
+    extra_silence_s: float = 0.0
+    stop_after_silence_s: float | None = None
+    cap_s: float | None = None
+    reply_due: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.silence_after_s, self.extra_silence_s) < 0:
+            raise ValueError("stream plan: silences cannot be negative")
+        if self.stop_after_silence_s is not None and (self.stop_after_silence_s <= 0 or self.cap_s is None):
+            raise ValueError("stream plan: stop_after_silence_s must be positive and needs cap_s, or it never ends")
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolSettings:
+    """The numbers of every protocol; a profile may change them, and they are part of a rollout's key.
+
+    Attributes:
+        pause_silence_s: Silence after the speaker has resumed (P2 3.4).
+        pause_extra_silence_s: Up to so much more if no audio has come (P2 3.4).
+        turn_end_stop_after_silence_s: A reply counts as over after so much silence (ours).
+        turn_end_cap_s: A reply is listened to for at most so long after the turn end (P2 3.4).
+        multiparty_tail_s: Silence after the scene (ours: one scheduler, the same for every system).
+    """
+
+    pause_silence_s: float = 3.0
+    pause_extra_silence_s: float = 8.0
+    turn_end_stop_after_silence_s: float = 2.0
+    turn_end_cap_s: float = 30.0
+    multiparty_tail_s: float = 5.0
+
+
+def plan_for(protocol: Protocol, settings: ProtocolSettings) -> StreamPlan:
+    """The stream plan of ``protocol``; recall ends as a turn end does."""
+    if protocol == "pause":
+        return StreamPlan(settings.pause_silence_s, settings.pause_extra_silence_s)
+    if protocol == "multiparty":
+        return StreamPlan(settings.multiparty_tail_s)
+    return StreamPlan(
+        0.0,
+        stop_after_silence_s=settings.turn_end_stop_after_silence_s,
+        cap_s=settings.turn_end_cap_s,
+        reply_due=True,
+    )
