@@ -1,1 +1,48 @@
-"""Intervals, paired tests, agreement and power: arrays in, numbers out."""
+"""Arrays in, numbers out: intervals, paired tests, agreement, power. NaN where a number is undefined (design 10)."""
+
+from duplex_bench.statistics.agreement import cohen_kappa
+from duplex_bench.statistics.association import Correlation, auc, spearman
+from duplex_bench.statistics.bootstrap import (
+    Multiplicities,
+    cluster_bootstrap,
+    multiplicities,
+    paired_cluster_bootstrap,
+    percentile_interval,
+    replicates,
+)
+from duplex_bench.statistics.corrections import bonferroni, holm
+from duplex_bench.statistics.intervals import Interval, wilson_interval
+from duplex_bench.statistics.paired_tests import Equivalence, equivalence_test, mcnemar_exact, sign_flip_test
+from duplex_bench.statistics.power import minimum_detectable_difference
+from duplex_bench.statistics.ranking import tie_groups
+from duplex_bench.statistics.summaries import Quartiles, quartiles
+from duplex_bench.statistics.thresholds import otsu_threshold
+from duplex_bench.statistics.variance import VarianceComponents, variance_components
+
+__all__ = [
+    "Correlation",
+    "Equivalence",
+    "Interval",
+    "Multiplicities",
+    "Quartiles",
+    "VarianceComponents",
+    "auc",
+    "bonferroni",
+    "cluster_bootstrap",
+    "cohen_kappa",
+    "equivalence_test",
+    "holm",
+    "mcnemar_exact",
+    "minimum_detectable_difference",
+    "multiplicities",
+    "otsu_threshold",
+    "paired_cluster_bootstrap",
+    "percentile_interval",
+    "quartiles",
+    "replicates",
+    "sign_flip_test",
+    "spearman",
+    "tie_groups",
+    "variance_components",
+    "wilson_interval",
+]

@@ -1,0 +1,179 @@
+"""Percentile bootstrap that resamples whole clusters (conversations, scenarios).
+
+A resample draws as many clusters as there are, with replacement; what matters of it is how often each cluster was
+drawn. These multiplicities, (n_resamples, n_clusters), turn means and ratios into one matrix product and medians
+into weighted medians. One matrix serves every system and metric, which also pairs their replicates.
+(Efron and Tibshirani 1993, chapters 8 and 13; Cameron, Gelbach and Miller 2008 for clusters.)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from duplex_bench.statistics.clusters import Floats, present
+from duplex_bench.statistics.intervals import UNDEFINED, Interval, checked_level
+from duplex_bench.statistics.weighted_median import weighted_medians
+
+Statistic = Literal["mean", "median", "ratio"] | Callable[[Floats], float]
+
+DEFAULT_RESAMPLES: Final = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplicities:
+    """How often each cluster was drawn. ``labels`` (k,) sorted; ``counts`` float64 (n_resamples, k), whole numbers."""
+
+    labels: npt.NDArray[Any]
+    counts: Floats
+
+    def index(self, clusters: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Position of each of ``clusters`` among ``labels``; raises ValueError for one that was not drawn from."""
+        wanted = np.asarray(clusters)
+        place = np.minimum(np.searchsorted(self.labels, wanted), max(len(self.labels) - 1, 0))
+        if len(wanted) and (len(self.labels) == 0 or (self.labels[place] != wanted).any()):
+            raise ValueError("a row's cluster is not among those resampled: draw multiplicities from all clusters")
+        return place.astype(np.int64)
+
+
+def multiplicities(
+    clusters: npt.ArrayLike, rng: np.random.Generator, n_resamples: int = DEFAULT_RESAMPLES
+) -> Multiplicities:
+    """Draws for the distinct labels in ``clusters``, to share between systems and metrics.
+
+    Raises:
+        ValueError: fewer than one resample.
+    """
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples {n_resamples}: give at least 1")
+    labels = np.unique(np.asarray(clusters))
+    k = len(labels)
+    counts = rng.multinomial(k, np.full(k, 1 / k), size=n_resamples) if k else np.zeros((n_resamples, 0))
+    return Multiplicities(labels, counts.astype(np.float64))
+
+
+def replicates(values: npt.ArrayLike, clusters: npt.ArrayLike, statistic: Statistic, draws: Multiplicities) -> Floats:
+    """The statistic on every resample: float64 (n_resamples,), NaN where a resample holds no value.
+
+    Args:
+        values: (n,), NaN for missing; for "ratio" (n, 2): numerators and denominators, sum over sum.
+        clusters: label of each row (n,).
+        statistic: "mean", "median", "ratio", or a function of the resampled values (m,) or (m, 2) to a number.
+        draws: multiplicities of at least these clusters.
+
+    Raises:
+        ValueError: shapes do not fit, an infinite value, or an unknown statistic.
+    """
+    rows, labels = present(values, clusters)
+    index = draws.index(labels)
+    if rows.ndim != (2 if statistic == "ratio" else rows.ndim if callable(statistic) else 1):
+        raise ValueError(f"values of shape {rows.shape} do not fit statistic {statistic!r}")
+    k = len(draws.labels)
+    if statistic == "mean":
+        return _divide(draws.counts @ np.bincount(index, rows, k), draws.counts @ np.bincount(index, minlength=k))
+    if statistic == "ratio":
+        upper, lower = (draws.counts @ np.bincount(index, column, k) for column in rows.T)
+        return _divide(upper, lower)
+    if statistic == "median":
+        return weighted_medians(rows, index, draws.counts)
+    if not callable(statistic):
+        raise ValueError(f"statistic {statistic!r}: give mean, median, ratio or a function")
+    times = draws.counts.astype(np.int64)
+    samples = (np.repeat(rows, drawn[index], axis=0) for drawn in times)
+    return np.array([statistic(sample) if len(sample) else np.nan for sample in samples], dtype=np.float64)
+
+
+def percentile_interval(estimates: Floats, level: float = 0.95) -> Interval:
+    """Central interval of replicates, of those that are defined; NaN bounds if none is."""
+    checked_level(level)
+    known = estimates[~np.isnan(estimates)]
+    if len(known) == 0:
+        return UNDEFINED
+    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high))
+
+
+def cluster_bootstrap(
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    statistic: Statistic,
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = DEFAULT_RESAMPLES,
+    level: float = 0.95,
+) -> Interval:
+    """Percentile interval of a statistic under resampling of whole clusters.
+
+    Where every cluster has the same value the interval is a point: that says that the sample does not vary, not
+    that the truth is known; a report should show ``wilson_interval`` beside it.
+
+    Args:
+        values: (n,), NaN for missing; for "ratio" (n, 2): numerators and denominators, sum over sum.
+        clusters: label of each row (n,).
+        statistic: "mean", "median", "ratio", or a function of the resampled values to a number.
+        rng: source of the draws.
+        n_resamples: number of resamples.
+        level: confidence level.
+
+    Returns:
+        The interval; NaN bounds with fewer than two clusters that hold a value.
+
+    Raises:
+        ValueError: shapes, level or counts out of range.
+    """
+    checked_level(level)
+    rows, labels = present(values, clusters)
+    draws = multiplicities(labels, rng, n_resamples)
+    if len(draws.labels) < 2:
+        return UNDEFINED
+    return percentile_interval(replicates(rows, labels, statistic, draws), level)
+
+
+def paired_cluster_bootstrap(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    statistic: Statistic = "mean",
+    *,
+    rng: np.random.Generator,
+    n_resamples: int = DEFAULT_RESAMPLES,
+    level: float = 0.95,
+) -> Interval:
+    """Percentile interval of statistic(a) - statistic(b), both on the same resample of clusters.
+
+    Only rows that have both values count, so that the two sides are the same items.
+
+    Args:
+        a: (n,) or, for "ratio", (n, 2); NaN for missing.
+        b: the same shape, row by row the same items.
+        clusters: label of each row (n,).
+        statistic: as in ``cluster_bootstrap``.
+        rng: source of the draws.
+        n_resamples: number of resamples.
+        level: confidence level.
+
+    Returns:
+        The interval; NaN bounds with fewer than two clusters in common.
+
+    Raises:
+        ValueError: shapes differ, or level or counts out of range.
+    """
+    checked_level(level)
+    left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if left.shape != right.shape:
+        raise ValueError(f"a {left.shape} and b {right.shape} are not the same items")
+    width = 1 if left.ndim == 1 else left.shape[1]
+    rows, labels = present(np.hstack([left.reshape(-1, width), right.reshape(-1, width)]), clusters)
+    draws = multiplicities(labels, rng, n_resamples)
+    if len(draws.labels) < 2:
+        return UNDEFINED
+    sides = (rows[:, :width], rows[:, width:]) if left.ndim == 2 else (rows[:, 0], rows[:, 1])
+    ours, theirs = (replicates(side, labels, statistic, draws) for side in sides)
+    return percentile_interval(ours - theirs, level)
+
+
+def _divide(upper: Floats, lower: Floats) -> Floats:
+    quotient: Floats = np.divide(upper, lower, out=np.full(len(upper), np.nan), where=lower != 0)
+    return quotient

@@ -1,0 +1,48 @@
+"""Intervals for proportions, and the pair that every interval is returned as."""
+
+from math import nan, sqrt
+from typing import NamedTuple
+
+from scipy.special import ndtri
+
+
+class Interval(NamedTuple):
+    """Lower and upper bound; both NaN where no interval can be given."""
+
+    low: float
+    high: float
+
+
+UNDEFINED = Interval(nan, nan)
+
+
+def checked_level(level: float) -> float:
+    """``level`` if it is a confidence level; raises ValueError otherwise."""
+    if not 0 < level < 1:
+        raise ValueError(f"level {level}: give a share between 0 and 1, such as 0.95")
+    return level
+
+
+def wilson_interval(k: int, n: int, level: float = 0.95) -> Interval:
+    """Score interval of a proportion (Wilson 1927): p such that |k/n - p| <= z sqrt(p(1-p)/n).
+
+    For independent trials; windows of one conversation are not, use ``cluster_bootstrap`` for them.
+
+    Args:
+        k: successes, 0 to n.
+        n: trials; 0 gives NaN bounds.
+        level: confidence level.
+
+    Raises:
+        ValueError: counts or level out of range.
+    """
+    checked_level(level)
+    if n < 0 or not 0 <= k <= n:
+        raise ValueError(f"{k} successes of {n} trials: give 0 <= k <= n")
+    if n == 0:
+        return UNDEFINED
+    z = float(ndtri(0.5 + level / 2))
+    share = k / n
+    centre = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
