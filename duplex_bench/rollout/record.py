@@ -133,10 +133,12 @@ def run_item(
     request, omitted = request_for(stimulus, system.spec, blobs, seed_from("rollout", digest, repeat))
     live = _at_rate(stimulus.live, STREAM_RATE_HZ, blobs)
     compute_s = 0.0
-    for attempt in range(1, max_attempts + 1):
+    attempts = 0
+    while True:
+        attempts += 1
         result = run(system, request, live, STREAM_RATE_HZ, plan, latency=latency)
         compute_s += result.compute_s
-        if result.outcome not in RETRIED_OUTCOMES:
+        if result.outcome not in RETRIED_OUTCOMES or attempts == max_attempts:
             break
     has_audio = result.outcome not in RETRIED_OUTCOMES
     return RolloutRecord(
@@ -153,7 +155,7 @@ def run_item(
         events=_store_events(result, omitted, blobs),
         compute_s=compute_s,
         wall_s=time.perf_counter() - started,
-        attempts=attempt,
+        attempts=attempts,
     )
 
 

@@ -1,0 +1,1 @@
+"""One module per system: its factory is named by a card as ``module:callable``."""

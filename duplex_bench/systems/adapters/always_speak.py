@@ -1,0 +1,76 @@
+"""Reference policy: always speaks (design 15.7: presence 1, fresh onset 0, silence 0, takeover 1 at latency 0)."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from duplex_bench.audio.activity import DEFAULT_BRIDGE_S, bridge
+from duplex_bench.audio.gate import intervals_s
+from duplex_bench.audio.mixing import trim_silence
+from duplex_bench.audio.resample import resample
+from duplex_bench.contract.types import OpenRequest, Spec
+from duplex_bench.rollout.playback import Samples
+from duplex_bench.storage.object_store import ObjectStore
+from duplex_bench.systems.adapters.lockstep_track import RATE_HZ, TRACK_SPEC, UNIT_SAMPLES, TrackSession
+
+DEFAULT_SENTENCE: Final = "I keep on telling you more and more about my very long journey around the world"
+DEFAULT_VOICE: Final = "narrator"
+# Below the peak by this much counts as edge: trimmed, so that the loop's seam stays under the bridge.
+_TRIM_DB: Final = 30.0
+_CHECKED_LOOPS: Final = 3
+
+
+class AlwaysSpeak:
+    """Loops one clip from sample 0 on.
+
+    Args:
+        clip: Float32 speech (n,) at 24 kHz.
+
+    Raises:
+        ValueError: The looped clip is not one interval of bridged activity from its first sample on: with a hole, a
+            continuous speaker would start "fresh" by chance.
+    """
+
+    spec: Spec = TRACK_SPEC
+
+    def __init__(self, clip: Samples) -> None:
+        loop = trim_silence(clip, RATE_HZ, threshold_db=_TRIM_DB)
+        active = bridge(intervals_s(np.tile(loop, _CHECKED_LOOPS), RATE_HZ), DEFAULT_BRIDGE_S)
+        length_s = _CHECKED_LOOPS * len(loop) / RATE_HZ
+        if len(active) != 1 or active[0, 0] > 0.0 or active[0, 1] < length_s - DEFAULT_BRIDGE_S:
+            raise ValueError(
+                f"always_speak: the looped clip has {len(active)} intervals of bridged activity instead of one from "
+                f"0 to {length_s:.2f} s ({active.tolist()}): choose a sentence without pauses"
+            )
+        self.loop = loop
+
+    def new_session(self) -> TrackSession:
+        """A session that talks from the first sample to the last."""
+        return TrackSession(self._frame)
+
+    def _frame(self, request: OpenRequest, unit: int) -> Samples:
+        del request
+        positions = np.arange(unit * UNIT_SAMPLES, (unit + 1) * UNIT_SAMPLES) % len(self.loop)
+        frame: Samples = self.loop[positions]
+        return frame
+
+
+def create(settings: Mapping[str, Any], store: ObjectStore | None = None) -> AlwaysSpeak:
+    """The policy with its sentence spoken by the embedded voices.
+
+    Args:
+        settings: ``sentence`` and ``voice``, both optional.
+        store: Cache of clips.
+
+    Raises:
+        ValueError: Unknown settings, an unknown voice, or a sentence with pauses.
+    """
+    from duplex_bench.speech.engines import text_to_speech
+
+    unknown = set(settings) - {"sentence", "voice"}
+    if unknown:
+        raise ValueError(f"always_speak: unknown settings {sorted(unknown)}; known are sentence, voice")
+    tts = text_to_speech("embedded", store)
+    spoken = tts.speak(str(settings.get("sentence", DEFAULT_SENTENCE)), str(settings.get("voice", DEFAULT_VOICE)))
+    return AlwaysSpeak(resample(spoken.samples, spoken.sample_rate_hz, RATE_HZ))

@@ -1,0 +1,119 @@
+"""A system's card: what it is, how it is run, and under which terms. One TOML file each."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Family = Literal["full_duplex", "hosted", "text", "policy"]
+Plain = str | int | float | bool | list[str] | list[int] | list[float]
+
+
+class Environment(BaseModel):
+    """Where the adapter runs: in this process (``none``), or in a worker under another interpreter (``python``).
+
+    ``python_path`` holds further folders for the worker's import path, relative to the card's file. ``lock`` names the
+    lock file the environment was made from; its text is part of what is executed.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["none", "python"] = "none"
+    interpreter: str | None = None
+    python_path: tuple[str, ...] = ()
+    lock: str | None = None
+
+    @model_validator(mode="after")
+    def _interpreter_where_needed(self) -> Self:
+        if (self.kind == "python") != (self.interpreter is not None):
+            raise ValueError("environment: kind 'python' needs an interpreter, kind 'none' has none")
+        if self.kind == "none" and (self.python_path or self.lock):
+            raise ValueError("environment: python_path and lock belong to kind 'python'")
+        return self
+
+
+class SystemCard(BaseModel):
+    """What evaluates, costs and is said about one system. Unknown keys are refused.
+
+    Attributes:
+        name: Identity in tables and partitions: lower case letters, digits, ``-`` and ``_``.
+        title: How the report names it.
+        family: full_duplex, hosted, text or policy.
+        adapter: ``module:callable``; the callable takes the settings (a dict) and returns a ``System``.
+        adapter_version: Raise it when the adapter's code changes what the system does.
+        settings: The callable's argument.
+        environment: Where it runs.
+        uses_cache: In-process only: the callable also takes the keyword ``store`` (an ``ObjectStore`` or None).
+        model_id: The model, as its vendor names the version; empty for a policy.
+        provider: Whose limits apply to it, for run tags; empty if nobody's.
+        max_inflight: Sessions at a time.
+        epoch: Raise it to run a drifting hosted model anew on purpose.
+        endpointer_dependent: Multiparty scores depend on an endpointer of the harness: a group of its own (design 6).
+        tracks: On which tracks it is run.
+        licence: Terms of the model and of its outputs.
+        links: Where it comes from.
+        stands_in_for: What an embedded system stands for in the demo, if anything.
+        omitted: Capability to reason: what the system cannot take although its relatives can.
+        notes: Anything a reader should know.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9_-]+$", max_length=64)
+    title: str = Field(min_length=1)
+    family: Family
+    adapter: str = Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")
+    adapter_version: str = "1"
+    settings: dict[str, Plain] = Field(default_factory=dict)
+    environment: Environment = Environment()
+    uses_cache: bool = False
+    model_id: str = ""
+    provider: str = ""
+    max_inflight: int = Field(default=1, ge=1)
+    epoch: int = Field(default=0, ge=0)
+    endpointer_dependent: bool = False
+    tracks: tuple[Literal["multiparty", "conversation"], ...] = ("multiparty", "conversation")
+    licence: str = Field(min_length=1)
+    links: tuple[str, ...] = ()
+    stands_in_for: str = ""
+    omitted: dict[str, str] = Field(default_factory=dict)
+    notes: str = ""
+
+    @model_validator(mode="after")
+    def _cache_only_in_process(self) -> Self:
+        if self.uses_cache and self.environment.kind != "none":
+            raise ValueError("uses_cache: a store cannot cross into another environment")
+        return self
+
+    def execution_subset(self) -> dict[str, Any]:
+        """The part that decides what a run does; all else may be edited without running anything again."""
+        return {
+            "adapter": self.adapter,
+            "adapter_version": self.adapter_version,
+            "settings": self.settings,
+            "environment": self.environment.model_dump(mode="json"),
+            "model_id": self.model_id,
+            "epoch": self.epoch,
+        }
+
+    def execution_digest(self) -> str:
+        """SHA-256 of ``execution_subset``: part of every rollout's key."""
+        text = json.dumps(self.execution_subset(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def resolved(card: SystemCard, folder: Path) -> SystemCard:
+    """``card`` with the paths of its environment made absolute, seen from the folder its file lies in."""
+    environment = card.environment
+    if environment.kind == "none":
+        return card
+    interpreter = environment.interpreter or ""
+    # A bare command is looked up on PATH, as a shell would.
+    if "/" in interpreter:
+        interpreter = str(folder / Path(interpreter).expanduser())
+    paths = tuple(str(folder / Path(entry).expanduser()) for entry in environment.python_path)
+    return card.model_copy(
+        update={"environment": environment.model_copy(update={"interpreter": interpreter, "python_path": paths})}
+    )
