@@ -176,7 +176,7 @@ def _give_speakers(draw: Draw, turns: list[_Turn], humans: tuple[Speaker, ...]) 
             said[turn.speaker] += 1
         if turn.turn_type == "N1":
             turn.asked = draw.one([human for human in humans if human != turn.speaker])
-            turn.addressee = turn.asked
+            turn.addressee = str(turn.asked)
         elif turn.answers is not None:
             turn.addressee = turn.answers.speaker or GROUP
 
