@@ -151,8 +151,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{options.factory}: {type(error).__name__}: {error}\n")
         return 2
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        listener.bind(options.socket)
+        # The path appears when it can be connected to, not between bind and listen.
+        listener.bind(f"{options.socket}.new")
         listener.listen(1)
+        os.rename(f"{options.socket}.new", options.socket)  # noqa: PTH104 (a socket path, not a file of ours)
         Worker(system).serve(listener)
     return 0
 

@@ -101,7 +101,8 @@ def audible_span_s(pcm: Samples, sample_rate_hz: int, settings: GateSettings = D
     loud = np.flatnonzero(level >= settings.threshold)
     if not len(loud):
         return 0.0, 0.0
-    return loud[0] * window / sample_rate_hz, min(len(pcm), (loud[-1] + 1) * window) / sample_rate_hz
+    first, last = int(loud[0]), int(loud[-1])
+    return first * window / sample_rate_hz, min(len(pcm), (last + 1) * window) / sample_rate_hz
 
 
 def _check_audio(out: Out, spec: Spec) -> None:

@@ -11,8 +11,8 @@ class StreamPlan:
 
     Attributes:
         silence_after_s: Always sent.
-        extra_silence_s: Sent beyond that while nothing audible has come from the system since second 0; once
-            something comes, the stream runs on for ``silence_after_s`` more, so that first words can be made out.
+        extra_silence_s: Sent beyond that while nothing audible has come from the system since second 0; what comes
+            first is heard for at least ``silence_after_s`` (ours), as far as the extra silence allows.
         stop_after_silence_s: If set, stop once the system has spoken after the live audio and then been inaudible
             for so long; ``silence_after_s`` does not apply then.
         cap_s: The most that is ever sent.
