@@ -1,1 +1,1 @@
-"""Tables, figures and the static report site, from stored measurements."""
+"""Statistics tables, figures and the static site: stored tables in, a report folder out."""

@@ -1,0 +1,129 @@
+"""Which figures a track has, and a figure as SVG (light and dark) and PNG bytes."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from duplex_bench.reporting.figures.intervals import dot_intervals
+from duplex_bench.reporting.figures.outcomes import pause_shares, takeover_by_length
+from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_DARK = "#e6eaf0"
+_LIGHT = "#18202b"
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A finished figure. ``svg_dark`` is the same drawing with light ink; grounds are transparent, PNG is white."""
+
+    id: str
+    title: str
+    caption: str
+    svg: bytes
+    svg_dark: bytes
+    png: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A figure to draw: ``make`` builds it anew on each call, for each ground."""
+
+    id: str
+    title: str
+    caption: str
+    make: Callable[[], "Figure"]
+
+
+def draw_figures(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Drawn]:
+    """Every figure that the track's data allow. The same tables give the same SVG bytes."""
+    return [_drawn(plan) for plan in plans(tables, systems)]
+
+
+def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
+    """The figures that the track's data allow, not yet drawn."""
+    present = set(tables.statistics["system"])
+    shown = [system for system in systems if system.name in present]
+    found = []
+    cards = [card for card in tables.headline_cards if card.id in set(tables.statistics["metric"])]
+    rates = [card for card in cards if card.statistic == "rate"]
+    others = [card for card in cards if card.statistic != "rate"]
+    clusters = tables.items["cluster"].n_unique()
+    counted = f"{tables.items.height} items, {clusters} clusters; n of each estimate in the leaderboard."
+    method = "Lines are 95 % intervals from resampling whole clusters; hollow points have no interval."
+    for name, title, part in (
+        ("rates", "Headline rates by system", rates),
+        ("timing", "Headline latencies and ratios by system", others),
+    ):
+        if part and shown:
+            found.append(
+                Plan(
+                    f"{tables.track}-{name}",
+                    f"{tables.title}: {title.lower()}",
+                    f"{counted} {method}",
+                    _maker(dot_intervals, tables.statistics.filter(_single(tables)), part, shown),
+                )
+            )
+    if tables.track == "conversation":
+        shares = pause_shares(tables, shown)
+        if shares is not None:
+            found.append(
+                Plan(
+                    "conversation-pause-outcomes",
+                    "What systems do at pauses",
+                    f"Shares of all scored pauses, n = {shares.n} rollouts; the parts of a row add up to 1.",
+                    shares.make,
+                )
+            )
+        by_length = takeover_by_length(tables, shown)
+        if by_length is not None:
+            found.append(
+                Plan(
+                    "conversation-takeover-by-length",
+                    "Takeover against pause length",
+                    f"Share of pauses taken over, by pause length, n = {by_length.n} rollouts; Wilson 95 % bands over "
+                    "pauses, bins of equal counts.",
+                    by_length.make,
+                )
+            )
+    return found
+
+
+def _single(tables: TrackTables) -> Any:
+    import polars as pl
+
+    pooled_only = tables.statistics.group_by("metric").agg((pl.col("condition") != POOLED).any().alias("single"))
+    with_single = pooled_only.filter(pl.col("single"))["metric"].to_list()
+    return (pl.col("condition") != POOLED) | ~pl.col("metric").is_in(with_single)
+
+
+def _maker(function: Callable[..., "Figure"], *arguments: Any) -> Callable[[], "Figure"]:
+    return lambda: function(*arguments)
+
+
+def _drawn(plan: Plan) -> Drawn:
+    import matplotlib as mpl
+
+    style = resources.files("duplex_bench.reporting.figures") / "style.mplstyle"
+    with resources.as_file(style) as path:
+        rc = mpl.rc_params_from_file(path, use_default_template=False)
+    svg = _rendered(plan, rc, _LIGHT, "svg")
+    dark = _rendered(plan, rc, _DARK, "svg")
+    return Drawn(plan.id, plan.title, plan.caption, svg, dark, _rendered(plan, rc, _LIGHT, "png"))
+
+
+def _rendered(plan: Plan, rc: Any, ink: str, kind: str) -> bytes:
+    import matplotlib as mpl
+
+    inked = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), ink)
+    with mpl.rc_context({**rc, **inked, "grid.color": ink}):
+        figure = plan.make()
+        buffer = io.BytesIO()
+        # Without a date the same tables give the same bytes.
+        metadata = {"Date": None, "Title": plan.title} if kind == "svg" else {"Software": None, "Title": plan.title}
+        figure.savefig(buffer, format=kind, metadata=metadata, transparent=kind == "svg")
+    return buffer.getvalue()

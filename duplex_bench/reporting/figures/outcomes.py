@@ -1,0 +1,141 @@
+"""What systems do at pauses: stacked shares, and takeover against pause length."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from duplex_bench.records.items import Reference
+from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
+from duplex_bench.reporting.inputs import SystemInfo, TrackTables
+from duplex_bench.statistics import wilson_interval
+from duplex_bench.storage.serial import from_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Metric ids of the five pause shares, in the order in which they are stacked, with a colour each.
+SHARES = (
+    ("pause_silent", "silent", "#9fb2c9"),
+    ("pause_wordless", "wordless", "#E69F00"),
+    ("pause_takeover", "takeover", "#D55E00"),
+    ("pause_after", "after the pause", "#0072B2"),
+    ("pause_no_audio", "no audio", "#6b7683"),
+)
+_BINS = 5
+_LEAST_PER_BIN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """A figure to draw and the number of rollouts in it."""
+
+    n: int
+    make: Callable[[], "Figure"]
+
+
+def pause_shares(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares | None:
+    """Stacked bars of the pause outcomes, one row per system; None where the track has no takeover share."""
+    estimates = {
+        (row["system"], row["metric"]): row["estimate"]
+        for row in tables.statistics.filter(pl.col("metric").is_in([name for name, _, _ in SHARES])).to_dicts()
+    }
+    shown = [system for system in systems if estimates.get((system.name, "pause_takeover")) is not None]
+    if not shown:
+        return None
+    n = tables.measurements.filter((pl.col("metric") == "pause_takeover") & pl.col("value").is_not_null()).height
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.2, 0.75 + 0.36 * len(shown)), layout="constrained")
+        axes = figure.subplots()
+        left = np.zeros(len(shown))
+        for metric, name, colour in SHARES:
+            widths = np.array([estimates.get((system.name, metric)) or 0.0 for system in shown])
+            axes.barh(range(len(shown)), widths, left=left, height=0.66, color=colour, label=name)
+            for row, (start, width) in enumerate(zip(left, widths, strict=True)):
+                if width >= 0.07:
+                    dark = colour in {"#9fb2c9", "#E69F00"}
+                    axes.text(start + width / 2, row, f"{width:.2f}", ha="center", va="center", fontsize=8,
+                              color="#18202b" if dark else "white")  # fmt: skip
+            left += widths
+        axes.set_yticks(range(len(shown)), [system.title for system in shown])
+        axes.set_ylim(len(shown) - 0.5, -0.5)
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("share of pauses")
+        axes.grid(visible=False)
+        figure.legend(loc="outside upper right", ncols=len(SHARES), fontsize=8.5, handlelength=1.1)
+        return figure
+
+    return Shares(n, make)
+
+
+def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares | None:
+    """Takeover share in bins of pause length, one line per system; None with too few pauses for two bins."""
+    lengths = pause_lengths(tables)
+    scored = tables.measurements.filter((pl.col("metric") == "pause_takeover") & pl.col("value").is_not_null())
+    rows = scored.join(lengths, on=["item_id", "window_id"], how="inner")
+    pauses = rows.select("item_id", "window_id", "pause_s").unique()
+    bins = min(_BINS, pauses.height // _LEAST_PER_BIN)
+    if bins < 2:
+        return None
+    edges = np.unique(np.quantile(pauses["pause_s"].to_numpy(), np.linspace(0, 1, bins + 1)))
+    if len(edges) < 3:
+        return None
+    shown = [system for system in systems if system.name in set(rows["system"])]
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(6.4, 3.1), layout="constrained")
+        axes = figure.subplots()
+        ends: list[tuple[float, float, str, str]] = []
+        for place, system in enumerate(shown):
+            mine = rows.filter(pl.col("system") == system.name).sort("item_id", "window_id")
+            length, value = mine["pause_s"].to_numpy(), mine["value"].to_numpy()
+            slot = np.clip(np.searchsorted(edges, length, side="right") - 1, 0, len(edges) - 2)
+            points = []
+            for index in range(len(edges) - 1):
+                inside = value[slot == index]
+                if len(inside):
+                    low, high = wilson_interval(int(inside.sum()), len(inside))
+                    points.append((float(np.median(length[slot == index])), float(inside.mean()), low, high))
+            x, y, low_line, high_line = (np.array(column) for column in zip(*points, strict=True))
+            colour = PALETTE[place % len(PALETTE)]
+            axes.fill_between(x, low_line, high_line, color=colour, alpha=0.10, linewidth=0)
+            axes.plot(x, y, color=colour, marker=MARKERS[place % len(MARKERS)], markersize=4)
+            ends.append((float(x[-1]), float(y[-1]), system.title, colour))
+        _direct_labels(axes, ends)
+        axes.set_ylim(-0.05, 1.05)
+        axes.set_xlabel("pause length (s)")
+        axes.set_ylabel("share taken over")
+        return figure
+
+    return Shares(rows.height, make)
+
+
+def pause_lengths(tables: TrackTables) -> pl.DataFrame:
+    """Length of each pause window: columns item_id, window_id, pause_s."""
+    rows = []
+    for item in tables.items.filter(pl.col("protocol") == "pause").select("item_id", "reference").iter_rows(named=True):
+        reference = from_json(Reference, item["reference"])
+        rows += [
+            {"item_id": item["item_id"], "window_id": window.window_id, "pause_s": window.end_s - window.start_s}
+            for window in reference.windows
+            if window.kind == "pause"
+        ]
+    return pl.DataFrame(rows, schema={"item_id": pl.String, "window_id": pl.String, "pause_s": pl.Float64})
+
+
+def _direct_labels(axes: object, ends: Sequence[tuple[float, float, str, str]]) -> None:
+    """Name each line at its end, pushed apart so that names never overlap."""
+    least = 0.075
+    placed: list[float] = []
+    for x, y, title, colour in sorted(ends, key=lambda end: (end[1], end[2])):
+        height = max(y, placed[-1] + least) if placed else y
+        placed.append(height)
+        axes.annotate(title, (x, y), xytext=(1.02, height), textcoords=("axes fraction", "data"), va="center",  # type: ignore[attr-defined]
+                      fontsize=8.5, color=colour, annotation_clip=False)  # fmt: skip

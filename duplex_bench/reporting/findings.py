@@ -1,0 +1,151 @@
+"""What a reader asks first: which system is best at what, is the difference real, and where to hear it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from duplex_bench.records.metric_card import MetricCard
+from duplex_bench.reporting.aggregate import SIGN_FLIP
+from duplex_bench.reporting.formats import interval, number, p_value, unit_suffix
+from duplex_bench.reporting.inputs import POOLED, ReportInputs, TrackTables
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One scored window to listen to."""
+
+    item_id: str
+    system: str
+    at_s: float
+    value: float
+    measurement_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The best evaluated system on one headline metric and condition, and whether it stands apart from the next.
+
+    ``sentence`` is the quotable line; ``separable`` is None when the pair was not compared.
+    """
+
+    metric: MetricCard
+    condition: str
+    best: str
+    runner_up: str | None
+    separable: bool | None
+    sentence: str
+    succeeds: Example | None
+    fails: Example | None
+
+
+def findings(inputs: ReportInputs, tables: TrackTables) -> list[Finding]:
+    """One finding per headline metric with a direction, and condition with an estimate. References are never best."""
+    found = []
+    for card in tables.headline_cards:
+        if card.direction == "none":
+            continue
+        rows = tables.statistics.filter(
+            (pl.col("metric") == card.id) & (pl.col("condition") != POOLED) & pl.col("estimate").is_not_null()
+        )
+        for condition in sorted(rows["condition"].unique()):
+            finding = _finding(inputs, tables, card, condition, rows.filter(pl.col("condition") == condition))
+            if finding is not None:
+                found.append(finding)
+    return found
+
+
+def badness(card: MetricCard, value: float) -> float:
+    """How far from good a value lies: smaller is better, whatever the metric's direction."""
+    if card.direction == "target":
+        return abs(value - (card.target or 0.0))
+    return value if card.direction == "lower" else -value
+
+
+def examples(
+    tables: TrackTables, card: MetricCard, system: str, *, condition: str | None = None, worst: bool, limit: int
+) -> list[Example]:
+    """Scored windows of one system to listen to: the worst or the best first, ties by measurement id.
+
+    For a rate only windows that fail (or pass) are given, so that there may be none.
+    """
+    rows = tables.measurements.filter(
+        (pl.col("metric") == card.id) & (pl.col("system") == system) & pl.col("value").is_not_null()
+    )
+    if condition is not None:
+        rows = rows.filter(pl.col("condition") == condition)
+    if card.statistic == "rate":
+        bad_value = 1.0 if card.direction == "lower" else 0.0
+        rows = rows.filter((pl.col("value") == bad_value) == worst)
+    ranked = sorted(
+        rows.select("item_id", "system", "at_s", "value", "measurement_id").to_dicts(),
+        key=lambda row: ((-1 if worst else 1) * badness(card, row["value"]), row["measurement_id"]),
+    )
+    return [Example(**row) for row in ranked[:limit]]
+
+
+def _finding(
+    inputs: ReportInputs, tables: TrackTables, card: MetricCard, condition: str, rows: pl.DataFrame
+) -> Finding | None:
+    candidates = [row for row in rows.to_dicts() if not inputs.system(row["system"]).reference]
+    if not candidates:
+        return None
+    ranked = sorted(candidates, key=lambda row: (badness(card, row["estimate"]), row["system"]))
+    best = ranked[0]
+    runner_up = ranked[1] if len(ranked) > 1 else None
+    title, unit = inputs.system(best["system"]).title, unit_suffix(card.unit)
+    shown = f"{number(best['estimate'], card.unit)}{unit} {interval(best['low'], best['high'], card.unit)}"
+    where = "" if _one_condition(tables, card) else f", {condition}"
+    sentence = (
+        f"{card.title}{where}: {title} {shown}, {best['n_scored']} of {best['n_expected']} windows scored, "
+        f"{best['n_clusters']} clusters"
+    )
+    separable: bool | None = None
+    if runner_up is not None:
+        comparison = _comparison(tables, card.id, condition, best["system"], runner_up["system"])
+        other = inputs.system(runner_up["system"]).title
+        if comparison is None:
+            sentence += f"; not compared with {other}: too few shared windows."
+        else:
+            sign = 1.0 if comparison["system_a"] == best["system"] else -1.0
+            low, high = sorted((sign * comparison["low"], sign * comparison["high"]))
+            p = comparison["p_corrected"]
+            separable = p is not None and p < 0.05
+            sentence += (
+                f"; {'separable' if separable else 'not separable'} from the next, {other} "
+                f"(difference {number(sign * comparison['difference'], card.unit, signed=True)}{unit} "
+                f"{interval(low, high, card.unit, signed=True)}, corrected p {p_value(p)}, "
+                f"{comparison['n_pairs']} pairs)."
+            )
+    else:
+        sentence += "."
+    good = examples(tables, card, best["system"], condition=condition, worst=False, limit=1)
+    bad = examples(tables, card, best["system"], condition=condition, worst=True, limit=1)
+    return Finding(
+        metric=card,
+        condition=condition,
+        best=best["system"],
+        runner_up=None if runner_up is None else runner_up["system"],
+        separable=separable,
+        sentence=sentence,
+        succeeds=good[0] if good else None,
+        fails=bad[0] if bad else None,
+    )
+
+
+def _one_condition(tables: TrackTables, card: MetricCard) -> bool:
+    shown = tables.statistics.filter((pl.col("metric") == card.id) & (pl.col("condition") != POOLED))
+    return shown["condition"].n_unique() < 2
+
+
+def _comparison(tables: TrackTables, metric: str, condition: str, one: str, other: str) -> dict[str, Any] | None:
+    rows = tables.comparisons.filter(
+        (pl.col("metric") == metric)
+        & (pl.col("condition") == condition)
+        & (pl.col("test") == SIGN_FLIP)
+        & pl.col("difference").is_not_null()
+        & pl.col("low").is_not_null()
+        & pl.col("system_a").is_in([one, other])
+        & pl.col("system_b").is_in([one, other])
+    )
+    return rows.row(0, named=True) if rows.height else None

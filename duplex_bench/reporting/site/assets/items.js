@@ -1,0 +1,99 @@
+// The list of runs: filters kept in the address, rows drawn a page at a time.
+"use strict";
+(function () {
+  const { load, el, number, words } = window.duplexReport;
+  const PAGE = 150;
+  const form = document.getElementById("filters");
+  const body = document.querySelector("#runs tbody");
+  const more = document.getElementById("more");
+  const count = document.getElementById("count");
+  let rows = [];
+  let listing = null;
+  let shown = 0;
+  let matching = [];
+
+  const badness = (metric, value) => (metric.direction === "lower" ? value : -value);
+  const failing = (metric, value) => value === (metric.direction === "lower" ? 1 : 0);
+
+  function options(select, pairs) {
+    select.replaceChildren(el("option", { value: "" }, "any"), ...pairs.map(([value, text]) => el("option", { value }, text)));
+  }
+
+  function matches(row, f) {
+    if (f.track && row.item.track !== f.track) return false;
+    if (f.condition && row.item.condition !== f.condition) return false;
+    if (f.system && row.system !== f.system) return false;
+    if (f.outcome && row.outcome !== f.outcome) return false;
+    if (f.q && !`${row.item.id} ${row.item.cluster}`.toLowerCase().includes(f.q.toLowerCase())) return false;
+    if (!f.metric && !f.verdict) return true;
+    return row.scores.some(([name, value]) => {
+      if (f.metric && name !== f.metric) return false;
+      const metric = listing.metrics[name];
+      if (f.verdict === "missing") return value === null;
+      if (!f.verdict) return true;
+      if (value === null) return false;
+      if (metric.statistic !== "rate") return Boolean(f.metric);
+      return failing(metric, value) === (f.verdict === "fail");
+    });
+  }
+
+  function refresh() {
+    const f = Object.fromEntries(new FormData(form));
+    matching = rows.filter((row) => matches(row, f));
+    const metric = listing.metrics[f.metric];
+    if (metric && metric.statistic !== "rate" && (f.verdict === "fail" || f.verdict === "pass")) {
+      const worst = (row) => Math.max(...row.scores.filter(([n, v]) => n === f.metric && v !== null).map(([, v]) => badness(metric, v)));
+      matching.sort((a, b) => (worst(b) - worst(a)) * (f.verdict === "fail" ? 1 : -1));
+    }
+    count.textContent = `${matching.length} of ${rows.length} runs`;
+    body.replaceChildren();
+    shown = 0;
+    draw(f);
+    const kept = new URLSearchParams(Object.entries(f).filter(([, value]) => value));
+    history.replaceState(null, "", `#${kept}`);
+  }
+
+  function draw(f) {
+    const part = document.createDocumentFragment();
+    for (const row of matching.slice(shown, shown + PAGE)) part.append(drawn(row, f));
+    body.append(part);
+    shown = Math.min(shown + PAGE, matching.length);
+    more.hidden = shown >= matching.length;
+  }
+
+  const address = (row, at) => `play.html#item=${encodeURIComponent(row.item.id)}&system=${encodeURIComponent(row.system)}` + (at === null ? "" : `&t=${at.toFixed(3)}`);
+
+  function drawn(row, f) {
+    const chips = row.scores
+      .filter(([name]) => (f.metric ? name === f.metric : listing.metrics[name].headline))
+      .slice(0, 24)
+      .map(([name, value, reason, at]) => {
+        const metric = listing.metrics[name];
+        const text = value === null ? "no score" : metric.statistic === "rate" ? (value === 1 ? "yes" : value === 0 ? "no" : number(value)) : number(value, metric.unit);
+        return el("a", { class: "chip" + (value === null ? " chip-missing" : ""), href: address(row, at), title: reason || "open at this second" }, `${metric.title} `, el("b", {}, text));
+      });
+    return el("tr", {},
+      el("td", {}, el("a", { href: address(row, null) }, row.item.id)),
+      el("td", {}, words(row.item.condition)),
+      el("td", {}, listing.systems[row.system] || row.system, row.repeat ? ` (repeat ${row.repeat})` : null),
+      el("td", {}, words(row.outcome)),
+      el("td", {}, el("div", { class: "chips" }, ...chips)));
+  }
+
+  load("items").then((data) => {
+    listing = data;
+    rows = data.items.flatMap((item) => item.runs.map(([system, repeat, outcome, scores]) => ({ item, system, repeat, outcome, scores })));
+    const distinct = (values) => [...new Set(values)].sort().map((value) => [value, words(value)]);
+    const used = new Set(rows.map((row) => row.system));
+    options(form.elements.track, distinct(data.items.map((item) => item.track)));
+    options(form.elements.condition, distinct(data.items.map((item) => item.condition)));
+    options(form.elements.system, Object.entries(data.systems).filter(([name]) => used.has(name)));
+    options(form.elements.metric, Object.entries(data.metrics).map(([name, metric]) => [name, metric.title]));
+    options(form.elements.outcome, distinct(rows.map((row) => row.outcome)));
+    for (const [name, value] of new URLSearchParams(location.hash.slice(1))) if (form.elements[name]) form.elements[name].value = value;
+    form.addEventListener("input", refresh);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    more.addEventListener("click", () => draw(Object.fromEntries(new FormData(form))));
+    refresh();
+  });
+})();

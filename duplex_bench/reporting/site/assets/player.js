@@ -1,0 +1,304 @@
+// The player: one item, every system's run of it, both channels, scored windows, words and events on one time axis.
+"use strict";
+(function () {
+  const { load, el, number, words } = window.duplexReport;
+  const host = document.getElementById("player");
+  const SVG = "http://www.w3.org/2000/svg";
+  const ZOOMS = [0, 20, 40, 80, 160, 320]; // pixels a second; 0 fits the window
+  const LEAD_S = 1.0; // heard before a window begins, when playing it whole
+
+  let listing = null;
+  let item = null;
+  let run = null;
+  let zoom = null;
+  let view = {};
+  let selected = null;
+
+  const params = () => new URLSearchParams(location.hash.slice(1));
+
+  function setAddress(t) {
+    const next = new URLSearchParams({ item: item.id, system: run.system });
+    if (run.repeat) next.set("repeat", run.repeat);
+    if (t !== null && t !== undefined) next.set("t", t.toFixed(3));
+    history.replaceState(null, "", `#${next}`);
+  }
+
+  function fail(message) {
+    host.replaceChildren(el("p", { class: "note", role: "alert" }, message));
+    host.removeAttribute("aria-busy");
+  }
+
+  async function open() {
+    listing = await load("items");
+    const asked = params();
+    const entry = asked.get("item") ? listing.items.find((one) => one.id === asked.get("item")) : listing.items[0];
+    if (!entry) return fail(asked.get("item") ? `This report has no item ${asked.get("item")}.` : "This report has no items.");
+    item = await load(`item:${entry.id}`, `data/${entry.file}.js`);
+    document.title = `${item.id} | ${document.title.split(" | ").pop()}`;
+    const place = listing.items.indexOf(entry);
+    for (const [id, step] of [["previous-item", -1], ["next-item", 1]]) {
+      const button = document.getElementById(id);
+      const other = listing.items[place + step];
+      button.disabled = !other;
+      button.onclick = () => { location.hash = new URLSearchParams({ item: other.id, ...(run ? { system: run.system } : {}) }); };
+    }
+    if (!item.runs.length) return fail("No system has run this item.");
+    run = item.runs.find((one) => one.system === asked.get("system") && String(one.repeat) === (asked.get("repeat") || String(one.repeat))) || item.runs[0];
+    const t = asked.has("t") ? Number(asked.get("t")) : 0;
+    draw(Number.isFinite(t) ? t : 0);
+    return undefined;
+  }
+
+  const duration = () => Math.max(run.duration, item.live_s, 0.1);
+  const percent = (s) => `${(100 * s) / duration()}%`;
+  const windowName = (w) => [words(w.kind), w.labels.turn_type, w.labels.speaker].filter(Boolean).join(" ");
+
+  function wave(encoded, className) {
+    const svg = document.createElementNS(SVG, "svg");
+    const bytes = Uint8Array.from(atob(encoded), (c) => c.charCodeAt(0));
+    const pairs = new Int8Array(bytes.buffer);
+    const n = pairs.length / 2;
+    const total = duration() * item.per_s;
+    svg.setAttribute("viewBox", `0 -127 ${total} 254`);
+    svg.setAttribute("preserveAspectRatio", "none");
+    svg.setAttribute("aria-hidden", "true");
+    svg.classList.add(className);
+    let loudest = 1;
+    for (const value of pairs) loudest = Math.max(loudest, Math.abs(value));
+    const gain = Math.min(112 / loudest, 6); // quiet recordings are drawn larger, silence is not blown up
+    const up = [];
+    const down = [];
+    for (let i = 0; i < n; i += 1) {
+      up.push(`${i} ${(-pairs[2 * i + 1] * gain - 0.7).toFixed(1)}`);
+      down.push(`${i} ${(-pairs[2 * i] * gain + 0.7).toFixed(1)}`);
+    }
+    const path = document.createElementNS(SVG, "path");
+    if (n) path.setAttribute("d", `M${up.join("L")}L${down.reverse().join("L")}Z`);
+    svg.append(path);
+    return svg;
+  }
+
+  function mark(className, start, end, text, title) {
+    const node = el("span", { class: `mark ${className}`, title: title || text }, text);
+    node.style.left = percent(start);
+    if (end !== null) node.style.width = `max(2px, ${percent(Math.max(end - start, 0))})`;
+    return node;
+  }
+
+  function axis() {
+    const lane = el("div", { class: "axis", "aria-hidden": "true" });
+    const pixels = view.lanes.clientWidth / duration();
+    const step = [0.5, 1, 2, 5, 10, 30, 60].find((s) => s * pixels >= 56) || 120;
+    for (let s = 0; s < duration(); s += step) {
+      const tick = el("span", {}, step < 1 ? `${s.toFixed(1)} s` : `${s} s`);
+      tick.style.left = percent(s);
+      lane.append(tick);
+    }
+    return lane;
+  }
+
+  function draw(t) {
+    const audio = run.media ? el("audio", { src: run.media, preload: "auto" }) : null;
+    view = { audio, lanes: el("div", { class: "lanes" }), playhead: el("div", { class: "playhead" }) };
+    view.clock = el("span", { class: "clock" });
+    view.toggle = el("button", { type: "button", id: "toggle", disabled: !audio, onclick: toggle }, "Play");
+    view.scroller = el("div", { class: "timeline", tabindex: "0", role: "region", "aria-label": "Timeline of both channels" }, view.lanes);
+    const tabs = el("div", { class: "tabs", role: "group", "aria-label": "System" }, ...item.runs.map((one) =>
+      el("button", { type: "button", "aria-pressed": String(one === run), onclick: () => choose(one) },
+        one.title + (one.repeat ? `, repeat ${one.repeat}` : ""),
+        one.outcome === "completed" ? null : el("span", { class: "outcome" }, words(one.outcome)))));
+    const controls = el("div", { class: "controls" }, view.toggle, view.clock,
+      el("span", { class: "group" },
+        el("button", { type: "button", onclick: () => step(-1) }, "Previous window"),
+        el("button", { type: "button", onclick: () => step(1) }, "Next window")),
+      el("span", { class: "group" },
+        el("button", { type: "button", "aria-label": "Zoom out", onclick: () => rescale(-1) }, "\u2212"),
+        el("button", { type: "button", "aria-label": "Zoom in", onclick: () => rescale(1) }, "+")),
+      run.media ? el("a", { href: run.media, download: "" }, "Recording (FLAC)") : el("span", { class: "reason" }, "No recording: there is nothing to hear."));
+    host.replaceChildren(
+      el("div", { class: "player-head" }, el("h1", {}, item.id)),
+      el("p", { class: "quiet" }, `${words(item.track)}, ${words(item.condition)}, ${number(item.live_s, "s")} of input. Left: what the system heard. Right: what a listener heard from it.`),
+      item.gold ? el("p", {}, "Gold answer: ", el("b", {}, item.gold)) : el("span", {}),
+      tabs, controls, view.scroller,
+      el("p", { class: "keys" }, el("kbd", {}, "space"), " play, ", el("kbd", {}, "\u2190"), " ", el("kbd", {}, "\u2192"), " one second, ", el("kbd", {}, "["), " ", el("kbd", {}, "]"), " windows, ", el("kbd", {}, "1"), "\u2013", el("kbd", {}, "9"), " systems, ", el("kbd", {}, "+"), " ", el("kbd", {}, "\u2212"), " zoom"),
+      audio || "", scores(), lineage());
+    host.removeAttribute("aria-busy");
+    if (audio) {
+      audio.addEventListener("play", () => { view.toggle.textContent = "Pause"; requestAnimationFrame(tick); });
+      audio.addEventListener("pause", () => { view.toggle.textContent = "Play"; place(); });
+      audio.addEventListener("timeupdate", place);
+      audio.addEventListener("seeked", place);
+      audio.addEventListener("error", () => view.clock.replaceChildren("recording cannot be played here"));
+    }
+    lanes();
+    seek(t, { reveal: true });
+    select(item.windows.find((w) => t >= w.start - 0.001 && t <= w.end + 0.001 && params().has("t")) || null);
+  }
+
+  function lanes() {
+    if (zoom === null) zoom = duration() * 20 > view.scroller.clientWidth ? 2 : 0;
+    view.lanes.style.width = ZOOMS[zoom] ? `${Math.max(ZOOMS[zoom] * duration(), view.scroller.clientWidth - 2)}px` : "100%";
+    const heard = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, "left: what the system heard"));
+    if (item.heard) heard.prepend(wave(item.heard, "wave-heard"));
+    const system = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, `right: ${run.title}, as heard`));
+    if (run.peaks) system.prepend(wave(run.peaks, "wave-system"));
+    const turns = el("div", { class: "lane marks" }, ...item.turns.filter((turn) => turn[2] !== null && turn[2] >= 0 && turn[2] < duration())
+      .map(([who, text, start, end]) => mark("turn", start, end, text, `${who}, ${number(start, "s")}: ${text}`)));
+    const spoken = el("div", { class: "lane marks" }, ...run.words.filter((word) => word[1] !== null)
+      .map(([text, start, end, aligned]) => mark(aligned ? "word" : "word unaligned", start, end, text, `${text}, ${number(start, "s")}${aligned ? "" : ", time is coarse"}`)));
+    const gates = el("div", { class: "lane marks", title: "speech by the energy gate" }, ...(run.gate || []).map(([start, end]) => mark("gate", start, end, "", `above the gate, ${number(start, "s")} to ${number(end, "s")}`)));
+    const events = run.events.length ? el("div", { class: "lane marks" }, ...run.events.map((event) => mark("event", event.t, null, words(event.kind), `${words(event.kind)} at ${number(event.t, "s")} ${event.text}`))) : null;
+    const windows = el("div", { class: "lane windows", role: "group", "aria-label": "Scored windows" });
+    const bands = [];
+    for (const w of item.windows) {
+      const button = el("button", { type: "button", class: "window", "data-window": w.id, title: `${windowName(w)}, ${number(w.start, "s")} to ${number(w.end, "s")}`, onclick: (event) => { event.stopPropagation(); go(w); } }, windowName(w));
+      const band = el("div", { class: "band" });
+      for (const node of [button, band]) { node.style.left = percent(w.start); node.style.width = percent(w.end - w.start); }
+      windows.append(button);
+      bands.push(band);
+    }
+    view.lanes.replaceChildren();
+    view.lanes.append(axis(), windows, heard, turns, system, gates, spoken, ...(events ? [events] : []), ...bands, view.playhead);
+    view.lanes.onclick = (event) => {
+      const box = view.lanes.getBoundingClientRect();
+      seek(((event.clientX - box.left) / box.width) * duration());
+    };
+    select(selected);
+    place();
+  }
+
+  function toggle() {
+    if (!view.audio) return;
+    if (view.audio.paused) view.audio.play().catch(() => {}); else view.audio.pause();
+  }
+
+  const now = () => (view.audio ? view.audio.currentTime : view.at || 0);
+
+  function seek(t, { reveal = false } = {}) {
+    const at = Math.min(Math.max(t, 0), duration());
+    view.at = at;
+    if (view.audio) view.audio.currentTime = at;
+    setAddress(at);
+    place(at);
+    if (reveal) view.scroller.scrollLeft = (at / duration()) * view.lanes.clientWidth - view.scroller.clientWidth * 0.3;
+  }
+
+  function go(w, at) {
+    select(w);
+    seek(at === undefined ? w.start : at, { reveal: true });
+    if (view.audio) view.audio.play().catch(() => {});
+  }
+
+  function step(direction) {
+    const ordered = [...item.windows].sort((a, b) => a.start - b.start);
+    if (!ordered.length) return;
+    const t = now();
+    const next = direction > 0
+      ? ordered.find((w) => w.start > t + 0.01)
+      : ordered.findLast((w) => w.start < t - (view.audio && !view.audio.paused ? LEAD_S : 0.01));
+    go(next || (direction > 0 ? ordered[0] : ordered[ordered.length - 1]));
+  }
+
+  function rescale(direction) {
+    zoom = Math.min(Math.max(zoom + direction, 0), ZOOMS.length - 1);
+    lanes();
+    view.scroller.scrollLeft = (now() / duration()) * view.lanes.clientWidth - view.scroller.clientWidth * 0.3;
+  }
+
+  function choose(other) {
+    const playing = view.audio && !view.audio.paused;
+    const t = now();
+    if (view.audio) view.audio.pause();
+    run = other;
+    draw(t);
+    if (playing && view.audio) view.audio.play().catch(() => {});
+  }
+
+  function place(at) {
+    const t = typeof at === "number" ? at : now();
+    view.playhead.style.left = percent(t);
+    view.clock.replaceChildren(number(t, "s"), el("span", {}, ` of ${number(duration(), "s")}`));
+  }
+
+  function tick() {
+    if (!view.audio || view.audio.paused) return;
+    place();
+    const x = (now() / duration()) * view.lanes.clientWidth;
+    const [from, to] = [view.scroller.scrollLeft, view.scroller.scrollLeft + view.scroller.clientWidth];
+    if (x < from || x > to - 40) view.scroller.scrollLeft = x - 60;
+    requestAnimationFrame(tick);
+  }
+
+  function select(w) {
+    selected = w;
+    host.querySelectorAll("[data-window]").forEach((node) => {
+      const current = Boolean(w) && node.dataset.window === w.id;
+      if (node.classList.contains("window")) { if (current) node.setAttribute("aria-current", "true"); else node.removeAttribute("aria-current"); }
+      else node.classList.toggle("current", current);
+    });
+  }
+
+  function definitions(entries) {
+    return el("dl", {}, ...entries.filter(([, value]) => value !== null && value !== undefined && value !== "")
+      .flatMap(([name, value]) => [el("dt", {}, words(name)), el("dd", {}, typeof value === "number" ? number(value, name.endsWith("_s") ? "s" : "") : String(value))]));
+  }
+
+  function scoreLine(score) {
+    const rate = score.statistic === "rate";
+    let shown;
+    if (score.value === null) shown = el("span", { class: "number missing" }, `no score: ${score.reason}`);
+    else if (rate) {
+      const judged = score.direction === "higher" || score.direction === "lower";
+      const good = score.value === (score.direction === "lower" ? 0 : 1);
+      shown = el("span", { class: `number ${judged ? (good ? "pass" : "fail") : ""}` }, score.value === 1 ? "yes" : score.value === 0 ? "no" : number(score.value), judged ? (good ? " (good)" : " (bad)") : null);
+    } else shown = el("span", { class: "number" }, number(score.value, score.unit));
+    const verdicts = score.judgements.map((j) => el("div", {}, el("b", {}, `${words(j.rubric)} v${j.rubric_version}: ${j.verdict === null ? "no verdict" : words(j.verdict)}`),
+      ` by ${j.judge}`, definitions([["reason", j.reason], ["raw response", j.raw]])));
+    const more = el("details", {}, el("summary", {}, "numbers, judge, lineage"),
+      definitions(Object.entries(score.details)), ...verdicts,
+      definitions([["measurement", score.id], ["metric", `${score.metric} v${score.version}`], ["window", score.window], ["item", item.id], ["rollout", run.key], ["trace", `duplex-bench trace ${score.id}`]]));
+    return el("div", { class: "score", "data-window": score.window },
+      el("button", { type: "button", class: "link", "data-seek": score.at, onclick: () => go(item.windows.find((w) => w.id === score.window) || null, score.at ?? 0) }, score.title), shown, more);
+  }
+
+  function scores() {
+    const section = el("section", { class: "scores" }, el("h2", {}, "Scored windows ", el("small", {}, `${run.title}; a click plays from that second`)));
+    const by = new Map();
+    for (const score of run.scores) by.set(score.window, [...(by.get(score.window) || []), score]);
+    const known = new Map(item.windows.map((w) => [w.id, w]));
+    for (const [id, list] of by) {
+      const w = known.get(id);
+      section.append(el("div", { class: "score-group" },
+        el("h3", {}, w ? windowName(w) : id, w ? el("small", {}, `${number(w.start, "s")} to ${number(w.end, "s")}`, ...Object.entries(w.labels).filter(([n]) => !["turn_type", "speaker"].includes(n)).map(([n, v]) => `, ${words(n)} ${v}`)) : null),
+        ...list.map(scoreLine)));
+    }
+    if (!by.size) section.append(el("p", { class: "reason" }, run.reason ? `No scores: ${words(run.outcome)}, ${run.reason}` : "No scores for this run."));
+    return section;
+  }
+
+  function lineage() {
+    const heard = item.turns.length ? [el("h3", {}, "What was said to it"), ...item.turns.map(([who, text, start]) => el("p", {}, el("span", { class: "quiet" }, `${who} ${number(start, "s")} `), text))] : [];
+    return el("section", {}, el("h2", {}, "Transcript and lineage"),
+      ...heard,
+      el("h3", {}, `What ${run.title} said`), el("p", {}, run.text || el("span", { class: "quiet" }, "no words")),
+      item.reply ? el("div", {}, el("h3", {}, "What the person said"), el("p", {}, item.reply)) : "",
+      el("h3", {}, "Way back"),
+      el("details", { class: "digests" }, el("summary", {}, "item, stimulus, rollout, audio and event digests"),
+        definitions([["item", item.id], ["cluster", item.cluster], ["stimulus", item.stimulus], ["source audio", item.source], ["rollout", run.key], ["outcome", words(run.outcome)], ["outcome reason", run.reason],
+          ["listener audio", run.audio], ["event log", run.eventlog], ["recogniser", run.engine], ["compute_s", run.compute_s], ["licence", item.licence], ["language", item.language], ...Object.entries(item.attributes)])));
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (!run || event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    const onButton = /^(BUTTON|A|SUMMARY)$/.test(event.target.tagName);
+    const keys = { ArrowLeft: () => seek(now() - 1, { reveal: false }), ArrowRight: () => seek(now() + 1), "[": () => step(-1), "]": () => step(1), "+": () => rescale(1), "=": () => rescale(1), "-": () => rescale(-1) };
+    if (event.key === " " && !onButton) toggle();
+    else if (keys[event.key]) keys[event.key]();
+    else if (/^[1-9]$/.test(event.key) && item.runs[Number(event.key) - 1]) choose(item.runs[Number(event.key) - 1]);
+    else return;
+    event.preventDefault();
+  });
+  window.addEventListener("hashchange", open);
+  window.addEventListener("resize", () => { if (run) lanes(); });
+  open().catch((error) => fail(`The item cannot be shown: ${error.message}.`));
+})();

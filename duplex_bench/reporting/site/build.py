@@ -1,0 +1,237 @@
+"""From stored tables to the report folder."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from duplex_bench.records.outcome import Outcome
+from duplex_bench.reporting.figures import Drawn, draw_figures
+from duplex_bench.reporting.findings import Finding, examples, findings
+from duplex_bench.reporting.inputs import SCHEMAS, ReportInputs, SystemInfo, Table, TrackTables
+from duplex_bench.reporting.site.cells import board
+from duplex_bench.reporting.site.chunks import ItemChunk, TrackIndex, item_chunks
+from duplex_bench.reporting.site.folder import MARKER, replaced_folder
+from duplex_bench.reporting.site.pages import Pages
+from duplex_bench.reporting.site.scripts import script_call, slug
+from duplex_bench.reporting.tables import (
+    condition_comparison,
+    failures,
+    leaderboard,
+    missing_scores,
+    outcomes,
+    pairwise,
+    provenance,
+    stand_ins,
+    write_tables,
+)
+from duplex_bench.reporting.tables.writing import FOLDER as TABLES_FOLDER
+
+_ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js")
+
+
+def build_site(inputs: ReportInputs, out: Path) -> Path:
+    """Build the report of a run as one folder that opens from disk.
+
+    Pages, media, figures (SVG and PNG), tables (CSV and Parquet) and data are written to a temporary sibling that
+    takes the place of ``out`` when complete, so that an interrupted build leaves the old report.
+
+    Args:
+        inputs: stored tables, cards, systems, and the blob store.
+        out: the report folder; it may hold an earlier report, or be empty or absent.
+
+    Returns:
+        Path of ``index.html``.
+
+    Raises:
+        ReportInputError: tables do not fit together, or ``out`` holds something else.
+        KeyError: a blob that a table names is not stored.
+    """
+    with replaced_folder(out) as folder:
+        _fill(inputs, folder, out if out.exists() else None)
+    return out / "index.html"
+
+
+def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None) -> None:
+    assets = folder / "assets"
+    assets.mkdir()
+    source = resources.files("duplex_bench.reporting.site") / "assets"
+    for name in _ASSETS:
+        (assets / name).write_bytes((source / name).read_bytes())
+
+    item_rows = _write_items(inputs, folder, earlier)
+    tables = report_tables(inputs)
+    write_tables(tables, folder / TABLES_FOLDER)
+    write_tables(_stored_tables(inputs.tracks), folder / TABLES_FOLDER)
+    drawn = {track.track: _write_figures(track, inputs.systems, folder) for track in inputs.tracks}
+
+    pages = Pages(inputs, folder)
+    boards = {track.track: board(track, track.headline_cards, inputs.systems) for track in inputs.tracks}
+    found = {track.track: findings(inputs, track) for track in inputs.tracks}
+    pages.write("index.html", "index.html", boards=boards, findings=found, counts=_counts(inputs))
+    for track in inputs.tracks:
+        _write_track(pages, inputs, track, boards[track.track], found[track.track], drawn[track.track], tables)
+    for system in inputs.systems:
+        _write_system(pages, inputs, system, tables)
+    pages.write("failures.html", "failures.html", tables=tables, by_id=_by_id(tables))
+    pages.write("items.html", "items.html", n_items=len(item_rows))
+    pages.write("play.html", "play.html")
+    pages.write("tables.html", "tables.html", tables=tables)
+    pages.write("provenance.html", "provenance.html", by_id=_by_id(tables))
+    marker = {"run": inputs.run_id, "profile": inputs.profile, "build": inputs.settings.build}
+    (folder / MARKER).write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def report_tables(inputs: ReportInputs) -> list[Table]:
+    """Every table that the report prints, in page order."""
+    tables: list[Table] = []
+    for track in inputs.tracks:
+        tables += [leaderboard(track), condition_comparison(track), pairwise(track)]
+        tables += [outcomes(track), failures(track), missing_scores(track)]
+    tables += inputs.extra_tables
+    return [*tables, stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
+
+
+def _stored_tables(tracks: Iterable[TrackTables]) -> list[Table]:
+    return [Table(f"{track.track}-{name}", name, "", getattr(track, name)) for track in tracks for name in SCHEMAS]
+
+
+def _by_id(tables: Sequence[Table]) -> dict[str, Table]:
+    return {table.id: table for table in tables}
+
+
+def _counts(inputs: ReportInputs) -> dict[str, dict[str, int]]:
+    return {
+        track.track: {
+            "items": track.items.height,
+            "clusters": track.items["cluster"].n_unique(),
+            "systems": track.rollouts["system"].n_unique(),
+            "rollouts": track.rollouts.height,
+            "completed": track.rollouts.filter(pl.col("outcome") == Outcome.COMPLETED).height,
+            "scores": track.measurements.height,
+            "values": track.measurements.height - track.measurements["value"].null_count(),
+        }
+        for track in inputs.tracks
+    }
+
+
+def _write_items(inputs: ReportInputs, folder: Path, earlier: Path | None) -> list[dict[str, Any]]:
+    data = folder / "data"
+    data.mkdir()
+    rows: list[dict[str, Any]] = []
+    metrics: dict[str, dict[str, Any]] = {}
+    for track in inputs.tracks:
+        metrics.update(
+            {card.id: {"title": card.title, "statistic": card.statistic, "unit": card.unit, "track": card.track,
+                       "direction": card.direction, "headline": card.headline} for card in track.cards}
+        )  # fmt: skip
+        for chunk in item_chunks(inputs, TrackIndex(track), folder, earlier):
+            name = f"item-{slug(chunk.item_id)}"
+            (data / f"{name}.js").write_text(script_call(f"item:{chunk.item_id}", chunk.data), encoding="utf-8")
+            rows.append(_item_row(chunk, name))
+    systems = {system.name: system.title for system in inputs.systems}
+    listing = {"items": rows, "metrics": metrics, "systems": systems}
+    (data / "items.js").write_text(script_call("items", listing), encoding="utf-8")
+    return rows
+
+
+def _item_row(chunk: ItemChunk, name: str) -> dict[str, Any]:
+    item = chunk.data
+    return {
+        "id": item["id"],
+        "file": name,
+        "track": item["track"],
+        "condition": item["condition"],
+        "cluster": item["cluster"],
+        "s": round(item["live_s"], 2),
+        "runs": [
+            [
+                run["system"],
+                run["repeat"],
+                run["outcome"],
+                [[score["metric"], score["value"], score["reason"], score["at"]] for score in run["scores"]],
+            ]
+            for run in item["runs"]
+        ],
+    }
+
+
+def _write_figures(track: TrackTables, systems: Sequence[SystemInfo], folder: Path) -> list[Drawn]:
+    target = folder / "figures"
+    target.mkdir(exist_ok=True)
+    drawn = draw_figures(track, systems)
+    for figure in drawn:
+        (target / f"{figure.id}.svg").write_bytes(figure.svg)
+        (target / f"{figure.id}-dark.svg").write_bytes(figure.svg_dark)
+        (target / f"{figure.id}.png").write_bytes(figure.png)
+    return drawn
+
+
+def _write_track(
+    pages: Pages,
+    inputs: ReportInputs,
+    track: TrackTables,
+    headline: Any,
+    found: list[Finding],
+    drawn: list[Drawn],
+    tables: Sequence[Table],
+) -> None:
+    others = tuple(card for card in track.cards if not card.headline)
+    pages.write(
+        "track.html",
+        f"track-{track.track}.html",
+        track=track,
+        board=headline,
+        others=board(track, others, inputs.systems) if others else None,
+        findings=found,
+        figures=drawn,
+        by_id=_by_id(tables),
+    )
+    present = [system for system in inputs.systems if system.name in set(track.rollouts["system"])]
+    for card in track.cards:
+        listened = {
+            system.name: (
+                examples(track, card, system.name, worst=True, limit=inputs.settings.examples),
+                examples(track, card, system.name, worst=False, limit=inputs.settings.examples),
+            )
+            for system in present
+        }
+        pages.write(
+            "metric.html",
+            pages.metric_page(track.track, card.id),
+            track=track,
+            card=card,
+            board=board(track, [card], inputs.systems),
+            pairs=pairwise(track).frame.filter(pl.col("metric") == card.id),
+            missing=missing_scores(track).frame.filter(pl.col("metric") == card.id),
+            listened=listened,
+            present=present,
+        )
+
+
+def _write_system(pages: Pages, inputs: ReportInputs, system: SystemInfo, tables: Sequence[Table]) -> None:
+    by_id = _by_id(tables)
+    boards = {track.track: board(track, track.cards, [system]) for track in inputs.tracks}
+    tracks = [track for track in inputs.tracks if boards[track.track].groups]
+    reasons = {
+        track.track: Counter(
+            row["outcome"] for row in track.rollouts.filter(pl.col("system") == system.name).iter_rows(named=True)
+        )
+        for track in tracks
+    }
+    pages.write(
+        "system.html",
+        pages.system_page(system.name),
+        system=system,
+        tracks=tracks,
+        boards=boards,
+        outcomes=reasons,
+        failures={
+            track.track: by_id[f"{track.track}-failures"].frame.filter(pl.col("system") == system.name)
+            for track in tracks
+        },
+    )

@@ -1,0 +1,212 @@
+"""One script file per item: all that the player needs to show the item and every system's run of it."""
+
+import gzip
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from duplex_bench.records.items import Reference, Stimulus
+from duplex_bench.reporting.inputs import ReportInputError, ReportInputs, TrackTables
+from duplex_bench.reporting.site.media import make_media
+from duplex_bench.storage.blobs import BlobStore
+from duplex_bench.storage.serial import from_json
+
+Row = dict[str, Any]
+# Drawn as marks; audio chunks are the waveform itself.
+_UNDRAWN_EVENTS = frozenset({"audio"})
+_EVENT_TIMES = ("at_s", "available_s", "heard_s", "model_time_s", "t_s")
+_EVENT_BLOB_KINDS = ("jsonl.gz", "events", "jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class ItemChunk:
+    """What one item's script file holds, and the row it gets in the list of items."""
+
+    item_id: str
+    data: Row
+
+
+class TrackIndex:
+    """The tables of a track, grouped once by what the pages ask for."""
+
+    def __init__(self, tables: TrackTables) -> None:
+        self.tables = tables
+        self.rollouts = _grouped(tables.rollouts.sort("system", "repeat").to_dicts(), "item_id")
+        self.measurements = _grouped(tables.measurements.to_dicts(), "rollout_key", "item_id")
+        self.judgements = _grouped(tables.judgements.to_dicts(), "rollout_key", "item_id", "window_id")
+        self.activity = {row["rollout_key"]: row for row in tables.activity.to_dicts()}
+        self.words = {row["rollout_key"]: row for row in tables.words.to_dicts()}
+
+
+def _grouped(rows: list[Row], *names: str) -> Mapping[tuple[Any, ...], list[Row]]:
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[name] for name in names)].append(row)
+    return groups
+
+
+def item_chunks(inputs: ReportInputs, index: TrackIndex, folder: Path, earlier: Path | None) -> Iterator[ItemChunk]:
+    """Every item of a track with its runs; writes the media files into ``folder`` as it goes.
+
+    Raises:
+        ReportInputError: an item's stimulus or reference is not readable, naming the item.
+    """
+    for row in index.tables.items.sort("condition", "item_id").iter_rows(named=True):
+        try:
+            stimulus = from_json(Stimulus, row["stimulus"])
+            reference = from_json(Reference, row["reference"])
+        except ValueError as error:
+            raise ReportInputError(
+                f"table {index.tables.track}/items, item {row['item_id']}: stimulus or reference is unreadable "
+                f"({error}): materialise items again"
+            ) from error
+        yield ItemChunk(row["item_id"], _item(inputs, index, row, stimulus, reference, folder, earlier))
+
+
+def _item(
+    inputs: ReportInputs,
+    index: TrackIndex,
+    row: Row,
+    stimulus: Stimulus,
+    reference: Reference,
+    folder: Path,
+    earlier: Path | None,
+) -> Row:
+    shows_input = inputs.settings.build == "local"
+    heard_peaks: str | None = None
+    runs = []
+    for rollout in index.rollouts.get((row["item_id"],), []):
+        media = make_media(
+            stimulus.live if shows_input else None,
+            rollout["listener_audio"],
+            blobs=inputs.blobs,
+            folder=folder,
+            earlier=earlier,
+            timeline_s=rollout["timeline_s"] or 0.0,
+            peaks_per_s=inputs.settings.peaks_per_s,
+        )
+        if media is not None:
+            heard_peaks = media.heard
+        runs.append(
+            {
+                **_run(inputs, index, rollout),
+                "media": None if media is None else media.path,
+                "duration": max(rollout["timeline_s"] or 0.0, 0.0 if media is None else media.duration_s),
+                "peaks": None if media is None else media.system,
+            }
+        )
+    live_s = stimulus.live.n_samples / stimulus.live.sample_rate_hz
+    return {
+        "id": row["item_id"],
+        "track": row["track"],
+        "condition": row["condition"],
+        "cluster": row["cluster"],
+        "protocol": row["protocol"],
+        "licence": row["licence"],
+        "language": row["language"],
+        "stimulus": row["stimulus_digest"],
+        "source": stimulus.live.source,
+        "live_s": live_s,
+        "per_s": inputs.settings.peaks_per_s,
+        "heard": heard_peaks,
+        "gold": reference.gold_answer if shows_input else None,
+        "reply": reference.human_reply.text if reference.human_reply and shows_input else None,
+        "attributes": {name: str(value) for name, value in sorted(reference.attributes.items())},
+        "turns": [[t.role, t.text, t.start_s, t.end_s] for t in reference.transcript] if shows_input else [],
+        "windows": [
+            {
+                "id": window.window_id,
+                "kind": window.kind,
+                "start": window.start_s,
+                "end": window.end_s,
+                "marks": window.marks,
+                "labels": window.labels,
+            }
+            for window in reference.windows
+        ],
+        "runs": runs,
+    }
+
+
+def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:
+    key = rollout["rollout_key"]
+    activity = index.activity.get(key)
+    words = index.words.get(key)
+    system = inputs.system(rollout["system"])
+    return {
+        "system": system.name,
+        "title": system.title,
+        "key": key,
+        "repeat": rollout["repeat"],
+        "outcome": rollout["outcome"],
+        "reason": rollout["reason"],
+        "audio": rollout["listener_audio"],
+        "eventlog": rollout["events"],
+        "compute_s": rollout["compute_s"],
+        "gate": activity["gate_s"] if activity else None,
+        "vad": activity["vad_s"] if activity else None,
+        "text": words["text"] if words else None,
+        "engine": words["engine"] if words else None,
+        "words": [[w["text"], w["start_s"], w["end_s"], w["aligned"]] for w in words["words"] or []] if words else [],
+        "events": read_events(inputs.blobs, rollout["events"]),
+        "scores": [_score(index, row) for row in _ordered(index, key, rollout["item_id"])],
+    }
+
+
+def _ordered(index: TrackIndex, key: str, item_id: str) -> list[Row]:
+    order = {card.id: place for place, card in enumerate(index.tables.cards)}
+    rows = index.measurements.get((key, item_id), [])
+    return sorted(rows, key=lambda row: (row["at_s"] or 0.0, row["window_id"], order[row["metric"]]))
+
+
+def _score(index: TrackIndex, row: Row) -> Row:
+    card = index.tables.card(row["metric"])
+    judgements = index.judgements.get((row["rollout_key"], row["item_id"], row["window_id"]), [])
+    return {
+        "id": row["measurement_id"],
+        "metric": card.id,
+        "title": card.title,
+        "version": row["metric_version"],
+        "statistic": card.statistic,
+        "direction": card.direction,
+        "unit": card.unit,
+        "headline": card.headline,
+        "window": row["window_id"],
+        "value": row["value"],
+        "reason": row["reason"],
+        "at": row["at_s"],
+        "details": json.loads(row["details"]) if row["details"] else {},
+        "judgements": [
+            {name: judgement[name] for name in ("rubric", "rubric_version", "judge", "verdict", "reason", "raw")}
+            for judgement in judgements
+        ],
+    }
+
+
+def read_events(blobs: BlobStore, digest: str | None) -> list[Row]:
+    """Marks to draw from a rollout's stored event log: time in seconds, kind, text. No log gives no marks.
+
+    Raises:
+        KeyError: the log is named but not stored.
+    """
+    if digest is None:
+        return []
+    for kind in _EVENT_BLOB_KINDS:
+        if blobs.store.exists(blobs.key(digest, kind)):
+            data = blobs.get(digest, kind)
+            break
+    else:
+        raise KeyError(f"event log {digest}")
+    text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
+    marks = []
+    for line in text.splitlines():
+        event = json.loads(line)
+        at = next((event[name] for name in _EVENT_TIMES if event.get(name) is not None), None)
+        kind = str(event.get("kind", event.get("type", "event")))
+        if at is not None and kind not in _UNDRAWN_EVENTS:
+            note = event.get("text") or event.get("state") or event.get("reason") or ""
+            marks.append({"t": float(at), "kind": kind, "text": str(note)})
+    return marks

@@ -1,0 +1,99 @@
+"""Templates to pages: one environment, escaping on, the same helpers in every page."""
+
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+import polars as pl
+
+from duplex_bench.records.items import Track
+from duplex_bench.reporting.formats import MISSING, direction_text, interval, number, p_value, unit_suffix
+from duplex_bench.reporting.inputs import ReportInputs
+from duplex_bench.reporting.site.scripts import slug
+
+_P_COLUMNS = frozenset({"p", "p_corrected"})
+
+
+class Pages:
+    """Writes pages of one report into a folder. Templates get the inputs and the helpers below."""
+
+    def __init__(self, inputs: ReportInputs, folder: Path) -> None:
+        self.folder = folder
+        self._environment = jinja2.Environment(
+            loader=jinja2.PackageLoader("duplex_bench.reporting.site"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals.update(
+            inputs=inputs,
+            system_page=self.system_page,
+            metric_page=self.metric_page,
+            play_link=play_link,
+            titles={system.name: system.title for system in inputs.systems},
+            columns=columns,
+            show=show,
+            is_number=is_number,
+        )
+        self._environment.filters.update(
+            number=number, interval=interval, p_value=p_value, unit=unit_suffix, direction=direction_text, label=label
+        )
+
+    def write(self, template: str, name: str, **context: Any) -> None:
+        """Render ``template`` to the page ``name``; an undefined name in a template raises."""
+        text = self._environment.get_template(template).render(page=name, **context)
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    @staticmethod
+    def system_page(name: str) -> str:
+        """File name of a system's page."""
+        return f"system-{slug(name)}.html"
+
+    @staticmethod
+    def metric_page(track: Track, metric: str) -> str:
+        """File name of a metric's page."""
+        return f"metric-{track}-{slug(metric)}.html"
+
+
+def play_link(item_id: str, system: str | None = None, at_s: float | None = None) -> str:
+    """Address of an item in the player, of one system's run, at one second."""
+    parts = [f"item={quote(item_id, safe='')}"]
+    if system is not None:
+        parts.append(f"system={quote(system, safe='')}")
+    if at_s is not None:
+        parts.append(f"t={at_s:.3f}")
+    return f"play.html#{'&'.join(parts)}"
+
+
+def label(name: str) -> str:
+    """A column or outcome name for people: ``turn_end`` as "turn end", units kept in brackets."""
+    text = re.sub(r"_(s|ms|hz|db)$", r" (\1)", name)
+    return text.replace("_", " ")
+
+
+def columns(frame: pl.DataFrame) -> list[tuple[str, bool]]:
+    """Name of each column and whether it holds numbers. Columns that are empty throughout are left out."""
+    return [
+        (name, kind.is_numeric())
+        for name, kind in frame.schema.items()
+        if frame.height == 0 or frame[name].null_count() < frame.height
+    ]
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is shown as a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def show(value: object, column: str = "") -> str:
+    """One table value as text; missing is a dash."""
+    if value is None:
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return p_value(value) if column in _P_COLUMNS else number(value, signed=column == "difference")
+    return str(value)

@@ -1,0 +1,28 @@
+"""One function per table of the report, from stored frames, and the files they are written to."""
+
+from duplex_bench.reporting.tables.leaderboard import condition_comparison, leaderboard, pairwise
+from duplex_bench.reporting.tables.run import (
+    cast_quality,
+    failures,
+    funnel,
+    missing_scores,
+    outcomes,
+    provenance,
+    stand_ins,
+)
+from duplex_bench.reporting.tables.writing import load_run, write_tables
+
+__all__ = [
+    "cast_quality",
+    "condition_comparison",
+    "failures",
+    "funnel",
+    "leaderboard",
+    "load_run",
+    "missing_scores",
+    "outcomes",
+    "pairwise",
+    "provenance",
+    "stand_ins",
+    "write_tables",
+]
