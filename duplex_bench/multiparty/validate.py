@@ -7,6 +7,7 @@ from typing import Final
 
 from duplex_bench.multiparty.derivation import DerivationError, conclude
 from duplex_bench.multiparty.scripts import ASSISTANT, GROUP, SILENCE_TYPES, SPEAKERS, TURN_TYPES, Pair, Script
+from duplex_bench.text.normalise import normalised_words
 
 ROLE_WORDS: Final = (
     "assistant", "ai", "bot", "chatbot", "robot", "computer", "machine", "device", "smart speaker", "virtual", "model",
@@ -51,6 +52,14 @@ Found = Iterator[tuple[str | None, str]]
 def said(phrase: str, text: str) -> bool:
     """Whether ``text`` contains the words of ``phrase`` in a row, whatever the case and punctuation."""
     wanted, words = _WORD.findall(phrase.lower()), _WORD.findall(text.lower())
+    return bool(wanted) and any(words[at : at + len(wanted)] == wanted for at in range(len(words)))
+
+
+def stated(phrase: str, text: str) -> bool:
+    """Whether ``text`` says ``phrase``, numbers and times counting as equal however they are written."""
+    if said(phrase, text):
+        return True
+    wanted, words = normalised_words(phrase), normalised_words(text)
     return bool(wanted) and any(words[at : at + len(wanted)] == wanted for at in range(len(words)))
 
 
@@ -129,7 +138,7 @@ def _gold_entailed(script: Script) -> Found:
         for fact in script.derivation.facts:
             if fact.utterance_id not in before:
                 yield fact.utterance_id, f"evidence {fact.quote!r} is not given before T"
-            elif not said(fact.quote, before[fact.utterance_id].text):
+            elif not stated(fact.quote, before[fact.utterance_id].text):
                 yield fact.utterance_id, f"evidence {fact.quote!r} is not said there"
         try:
             answer = conclude(script.derivation)
@@ -139,9 +148,9 @@ def _gold_entailed(script: Script) -> Found:
         if answer != script.gold_answer:
             yield None, f"the facts give {answer!r}, the gold answer is {script.gold_answer!r}"
     elif script.common_knowledge:
-        if not said(script.gold_answer, script.common_knowledge):
+        if not stated(script.gold_answer, script.common_knowledge):
             yield None, f"the listed common knowledge does not state the gold answer {script.gold_answer!r}"
-    elif not any(said(script.gold_answer, turn.text) for turn in before.values()):
+    elif not any(stated(script.gold_answer, turn.text) for turn in before.values()):
         yield None, f"the gold answer {script.gold_answer!r} is not said before T"
 
 
@@ -191,7 +200,7 @@ def _n4_resolved(script: Script) -> Found:
                 yield turn.utterance_id, "no N4R follows this N4Q"
             elif following.speaker == turn.speaker:
                 yield following.utterance_id, "the one who asked N4Q resolves it"
-            elif not turn.answer or not said(turn.answer, following.text):
+            elif not turn.answer or not stated(turn.answer, following.text):
                 yield following.utterance_id, f"N4R does not say the answer {turn.answer!r} of N4Q"
         if turn.turn_type == "N4R":
             previous = turns[number - 1] if number else None
