@@ -1,7 +1,7 @@
 """Known faults of the Seamless Interaction release, made on purpose, one a session.
 
-Each is a finding of a census of the real corpus (corpora-and-models reference A.6); the generator applies them to otherwise clean
-sessions so that a loader can be tried on every one.
+Each is a finding of a census of the real corpus (corpora-and-models reference A.6); the generator applies them to
+otherwise clean sessions so that a loader can be tried on every one.
 """
 
 import struct
