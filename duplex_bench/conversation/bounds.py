@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from duplex_bench.conversation.cards import PAUSE_METRICS, PAUSE_SHARES, TURN_END_METRICS, card
-from duplex_bench.conversation.scoring import Details, TextVectorEngine, similarity_scores
+from duplex_bench.conversation.scoring import Details, similarity_scores
+from duplex_bench.conversation.similarity import Vectors
 from duplex_bench.records.audio import TimedWord
 from duplex_bench.records.items import HumanReply, Item
 from duplex_bench.records.score import Measurement, Score
@@ -34,7 +35,7 @@ def floor_pairs(items: Sequence[Item], seed: int = 0) -> dict[str, str | None]:
     return pairs
 
 
-def floor_measurements(items: Sequence[Item], vectors: TextVectorEngine | None, seed: int = 0) -> list[Measurement]:
+def floor_measurements(items: Sequence[Item], vectors: Vectors | None, seed: int = 0) -> list[Measurement]:
     """Similarity of a different human reply of the same conversation to the right one."""
     replies = {item.item_id: reply for item in items if (reply := _reply(item)) is not None}
     pairs = floor_pairs(items, seed)
@@ -52,7 +53,7 @@ def floor_measurements(items: Sequence[Item], vectors: TextVectorEngine | None, 
 
 
 def ceiling_measurements(
-    items: Sequence[Item], heard: Mapping[str, Sequence[TimedWord]], vectors: TextVectorEngine | None
+    items: Sequence[Item], heard: Mapping[str, Sequence[TimedWord]], vectors: Vectors | None
 ) -> list[Measurement]:
     """Similarity of the human reply to itself: its recognised words (``heard``, by item id) against its label."""
     found: list[Measurement] = []

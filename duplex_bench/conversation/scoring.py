@@ -2,10 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from duplex_bench.audio.gate import DEFAULT_GATE, GateSettings
 from duplex_bench.conversation.cards import PAUSE_METRICS, PAUSE_SHARES, TURN_END_METRICS, card
@@ -17,20 +15,12 @@ from duplex_bench.conversation.measures import (
     classify_pause,
     overlap_matrix,
 )
-from duplex_bench.conversation.similarity import cosine_similarity, token_f1
+from duplex_bench.conversation.similarity import Vectors, cosine_similarity, token_f1
 from duplex_bench.conversation.turn_end import TurnEndOutcome, measure_turn_end
 from duplex_bench.records.audio import TimedWord
 from duplex_bench.records.items import Item, Window
 from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
 from duplex_bench.records.score import Measurement, Score
-
-
-class TextVectorEngine(Protocol):
-    """Makes sentence vectors; ``text.vectors`` has one."""
-
-    def embed(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors, float32 (n, d), of n texts."""
-        ...
 
 
 Details = dict[str, float | int | str | bool | None]
@@ -60,7 +50,7 @@ def score_item(
     *,
     outcome: Outcome,
     timeline_s: float,
-    vectors: TextVectorEngine | None,
+    vectors: Vectors | None,
     settings: ScoringSettings | None = None,
 ) -> list[Measurement]:
     """All measurements of one rollout on a conversation item.
@@ -68,7 +58,8 @@ def score_item(
     Args:
         item: a pause or turn-end item with one window.
         gate_s: gate intervals of the listener audio, (k, 2) seconds on the listener timeline.
-        words: its transcript; words without times take part in counts and texts only where that is sound.
+        words: its transcript. A word without times counts where that cannot change the verdict, else the score is a
+            reason; a "word" without a letter or digit is not one.
         outcome: how the rollout ended; what is not scored gives reasons.
         timeline_s: how long the listener timeline is.
         vectors: sentence vectors for ``cosine``, None for a reason.
@@ -83,6 +74,7 @@ def score_item(
     window = item.reference.windows[0]
     if window.kind not in {"pause", "turn_end"}:
         raise MeasureError(f"item {item.item_id}: window kind {window.kind!r} has no conversation metrics")
+    words = [word for word in words if any(sign.isalnum() for sign in word.text)]
     metrics = PAUSE_METRICS if window.kind == "pause" else TURN_END_METRICS
     details: Details = {
         "outcome": outcome.value,
@@ -174,7 +166,7 @@ def _turn_end_scores(
     words: Sequence[TimedWord],
     outcome: Outcome,
     timeline_s: float,
-    vectors: TextVectorEngine | None,
+    vectors: Vectors | None,
     settings: ScoringSettings,
 ) -> tuple[dict[str, Score], float, Details]:
     if outcome is Outcome.NO_AUDIO:
@@ -233,11 +225,14 @@ def _turn_end_scores(
     return scores, min(at_s, timeline_s), details
 
 
-def similarity_scores(said: str, human: str, vectors: TextVectorEngine | None) -> dict[str, Score]:
+def similarity_scores(said: str, human: str, vectors: Vectors | None) -> dict[str, Score]:
     """``token_f1`` and ``cosine`` of two texts that both hold words."""
     cosine = Score(None, "no text-vector engine is configured")
     if vectors is not None:
-        cosine = Score(float(cosine_similarity(said, human, vectors)))
+        try:
+            cosine = Score(cosine_similarity(said, human, vectors))
+        except ValueError as error:
+            cosine = Score(None, str(error))
     return {"token_f1": Score(token_f1(said, human)), "cosine": cosine}
 
 
