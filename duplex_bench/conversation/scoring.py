@@ -18,10 +18,9 @@ from duplex_bench.conversation.measures import (
 from duplex_bench.conversation.similarity import Vectors, cosine_similarity, token_f1
 from duplex_bench.conversation.turn_end import TurnEndOutcome, measure_turn_end
 from duplex_bench.records.audio import TimedWord
-from duplex_bench.records.items import Item, Window
+from duplex_bench.records.items import HumanReply, Item, Window
 from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
 from duplex_bench.records.score import Measurement, Score
-
 
 Details = dict[str, float | int | str | bool | None]
 
@@ -68,14 +67,38 @@ def score_item(
     Raises:
         MeasureError: the item is no conversation item, or intervals or times are malformed.
     """
-    chosen = settings or ScoringSettings()
     if item.track != "conversation" or len(item.reference.windows) != 1:
         raise MeasureError(f"item {item.item_id}: a conversation item with one window is wanted")
-    window = item.reference.windows[0]
+    return score_window(
+        item.item_id,
+        item.reference.windows[0],
+        item.reference.human_reply,
+        gate_s,
+        words,
+        outcome=outcome,
+        timeline_s=timeline_s,
+        vectors=vectors,
+        settings=settings,
+    )
+
+
+def score_window(
+    item_id: str,
+    window: Window,
+    human_reply: HumanReply | None,
+    gate_s: Spans,
+    words: Sequence[TimedWord],
+    *,
+    outcome: Outcome,
+    timeline_s: float,
+    vectors: Vectors | None,
+    settings: ScoringSettings | None = None,
+) -> list[Measurement]:
+    """All measurements of one pause or turn-end window; arguments and errors as ``score_item``."""
+    chosen = settings or ScoringSettings()
     if window.kind not in {"pause", "turn_end"}:
-        raise MeasureError(f"item {item.item_id}: window kind {window.kind!r} has no conversation metrics")
+        raise MeasureError(f"item {item_id}: window kind {window.kind!r} has no conversation metrics")
     words = [word for word in words if any(sign.isalnum() for sign in word.text)]
-    metrics = PAUSE_METRICS if window.kind == "pause" else TURN_END_METRICS
     details: Details = {
         "outcome": outcome.value,
         "gate_threshold": chosen.gate.threshold,
@@ -84,19 +107,20 @@ def score_item(
         "n_words": len(words),
         "timeline_s": timeline_s,
     }
+    metrics = PAUSE_METRICS if window.kind == "pause" else TURN_END_METRICS
+    at_s = window.start_s
     if outcome not in SCORED_OUTCOMES:
-        reason = f"rollout not scored: {outcome.value}"
-        return [_measurement(item, window, metric, Score(None, reason), window.start_s, details) for metric in metrics]
-    if window.kind == "pause":
+        scores = dict.fromkeys(metrics, Score(None, f"rollout not scored: {outcome.value}"))
+    elif window.kind == "pause":
         scores, at_s, found = _pause_scores(window, gate_s, words, outcome, chosen)
+        details.update(found)
     else:
-        scores, at_s, found = _turn_end_scores(item, window, gate_s, words, outcome, timeline_s, vectors, chosen)
-    details.update(found)
-    return [_measurement(item, window, metric, scores[metric], at_s, details) for metric in metrics]
-
-
-def _measurement(item: Item, window: Window, metric: str, score: Score, at_s: float, details: Details) -> Measurement:
-    return Measurement(item.item_id, window.window_id, metric, card(metric).version, score, at_s, dict(details))
+        scores, at_s, found = _turn_end_scores(human_reply, window, gate_s, words, outcome, timeline_s, vectors, chosen)
+        details.update(found)
+    return [
+        Measurement(item_id, window.window_id, metric, card(metric).version, scores[metric], at_s, dict(details))
+        for metric in metrics
+    ]
 
 
 def _timed(words: Sequence[TimedWord]) -> tuple[list[tuple[float, float]], list[int]]:
@@ -160,7 +184,7 @@ def _value(value: float | None, otherwise: Score) -> Score:
 
 
 def _turn_end_scores(
-    item: Item,
+    reply: HumanReply | None,
     window: Window,
     gate_s: Spans,
     words: Sequence[TimedWord],
@@ -183,7 +207,6 @@ def _turn_end_scores(
         reply_gap_s=settings.reply_gap_s,
     )
     response = _response_words(words, places, result)
-    reply = item.reference.human_reply
     details: Details = {
         "n_response_words": len(response),
         "latency_s": result.latency_s,
