@@ -11,6 +11,7 @@ import polars as pl
 
 from duplex_bench.records.items import Track
 from duplex_bench.records.metric_card import MetricCard
+from duplex_bench.records.outcome import Outcome
 from duplex_bench.records.tables import COMPARISONS, STATISTICS
 from duplex_bench.reporting.inputs import POOLED, ReportInputError
 from duplex_bench.statistics import (
@@ -123,6 +124,18 @@ def statistics_table(
     )
 
 
+def expected_windows(measurements: pl.DataFrame, rollouts: pl.DataFrame) -> dict[Cell, int]:
+    """Windows to expect by (system, condition, metric): those that any system of the track has a row for.
+
+    A window counts for a system if the system was to run its item, so that rollouts that failed are expected and not
+    scored; items that do not apply to a system are not expected of it.
+    """
+    windows = measurements.select("condition", "metric", *_WINDOW).unique()
+    to_run = rollouts.filter(pl.col("outcome") != Outcome.NOT_APPLICABLE).select("system", "item_id").unique()
+    counted = windows.join(to_run, on="item_id").group_by("system", "condition", "metric").len()
+    return {(row["system"], row["condition"], row["metric"]): int(row["len"]) for row in counted.to_dicts()}
+
+
 def condition_differences(
     measurements: pl.DataFrame, cards: Iterable[MetricCard], *, track: Track, settings: AggregateSettings | None = None
 ) -> pl.DataFrame:
@@ -183,8 +196,8 @@ def _check(measurements: pl.DataFrame, cards: Sequence[MetricCard]) -> None:
     if outside.height:
         row = outside.row(0, named=True)
         raise ReportInputError(
-            f"table measurements, row {row['measurement_id']}: {row['metric']} is a rate, its value {row['value']} is not"
-            " between 0 and 1: score it again"
+            f"table measurements, row {row['measurement_id']}: {row['metric']} is a rate, its value "
+            f"{row['value']} is not between 0 and 1: score it again"
         )
 
 
@@ -249,7 +262,7 @@ def _estimate(
         low = high = np.nan
         method, reason = "no interval", "no interval: all windows are of one cluster"
     elif card.statistic == "rate" and (np.all(values == 0.0) or np.all(values == 1.0)):
-        low, high = wilson_interval(float(values[0]) * n_clusters, n_clusters, settings.level)
+        low, high = wilson_interval(int(values[0]) * n_clusters, n_clusters, settings.level)
         method = f"{percent} Wilson interval over {n_clusters} clusters, since every window has the same value"
     else:
         low, high = percentile_interval(replicates(values, clusters, _statistic(card), draws), settings.level)
@@ -270,8 +283,10 @@ def _why_none(rows: pl.DataFrame, n_scored: int, card: MetricCard) -> str:
     missing = rows.filter(pl.col("value").is_null())
     reasons = missing.group_by("reason").len().sort(["len", "reason"], descending=[True, False]).to_dicts()
     text = "; ".join(f"{row['reason']} ({row['len']})" for row in reasons[:2])
-    needed = f"{n_scored} scored, at least {card.minimum_n} needed" if rows.height else "no window was measured"
-    return f"{needed}: {text}" if text else needed
+    if n_scored == 0:
+        return text or "no window was measured"
+    needed = f"{n_scored} scored, at least {card.minimum_n} needed"
+    return f"{needed}; others: {text}" if text else needed
 
 
 def _pairs(

@@ -10,6 +10,8 @@ from duplex_bench.reporting.aggregate import SIGN_FLIP
 from duplex_bench.reporting.formats import interval, number, p_value, unit_suffix
 from duplex_bench.reporting.inputs import POOLED, ReportInputs, TrackTables
 
+_ALPHA = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -26,7 +28,8 @@ class Example:
 class Finding:
     """The best evaluated system on one headline metric and condition, and whether it stands apart from the next.
 
-    ``sentence`` is the quotable line; ``separable`` is None when the pair was not compared.
+    ``sentence`` is the quotable line and begins with ``lead``; ``separable`` is None when the pair was not compared.
+    ``verdict`` says it in two or three words.
     """
 
     metric: MetricCard
@@ -34,6 +37,8 @@ class Finding:
     best: str
     runner_up: str | None
     separable: bool | None
+    verdict: str
+    lead: str
     sentence: str
     succeeds: Example | None
     fails: Example | None
@@ -96,11 +101,10 @@ def _finding(
     title, unit = inputs.system(best["system"]).title, unit_suffix(card.unit)
     shown = f"{number(best['estimate'], card.unit)}{unit} {interval(best['low'], best['high'], card.unit)}"
     where = "" if _one_condition(tables, card) else f", {condition}"
-    sentence = (
-        f"{card.title}{where}: {title} {shown}, {best['n_scored']} of {best['n_expected']} windows scored, "
-        f"{best['n_clusters']} clusters"
-    )
+    lead = f"{card.title}{where}: {title} {shown}"
+    sentence = f"{lead}, {best['n_scored']} of {best['n_expected']} windows scored, {best['n_clusters']} clusters"
     separable: bool | None = None
+    verdict = "not compared"
     if runner_up is not None:
         comparison = _comparison(tables, card.id, condition, best["system"], runner_up["system"])
         other = inputs.system(runner_up["system"]).title
@@ -110,13 +114,18 @@ def _finding(
             sign = 1.0 if comparison["system_a"] == best["system"] else -1.0
             low, high = sorted((sign * comparison["low"], sign * comparison["high"]))
             p = comparison["p_corrected"]
-            separable = p is not None and p < 0.05
+            separable = p is not None and p < _ALPHA
+            verdict = "separable" if separable else "not separable"
             sentence += (
-                f"; {'separable' if separable else 'not separable'} from the next, {other} "
+                f"; {verdict} from the next, {other} "
                 f"(difference {number(sign * comparison['difference'], card.unit, signed=True)}{unit} "
                 f"{interval(low, high, card.unit, signed=True)}, corrected p {p_value(p)}, "
                 f"{comparison['n_pairs']} pairs)."
             )
+            if not separable:
+                sentence += _what_it_takes(tables, comparison, card, unit)
+                if _out_of_reach(tables, comparison):
+                    verdict = "too few clusters to tell"
     else:
         sentence += "."
     good = examples(tables, card, best["system"], condition=condition, worst=False, limit=1)
@@ -127,10 +136,31 @@ def _finding(
         best=best["system"],
         runner_up=None if runner_up is None else runner_up["system"],
         separable=separable,
+        verdict=verdict,
+        lead=lead,
         sentence=sentence,
         succeeds=good[0] if good else None,
         fails=bad[0] if bad else None,
     )
+
+
+def _what_it_takes(tables: TrackTables, comparison: dict[str, Any], card: MetricCard, unit: str) -> str:
+    if _out_of_reach(tables, comparison):
+        return f" With {comparison['n_clusters']} clusters no pair of systems can be told apart here."
+    least = comparison["minimum_detectable"]
+    if not least:
+        return ""
+    return f" A difference of {number(least, card.unit)}{unit} would be found with 80 % power."
+
+
+def _out_of_reach(tables: TrackTables, comparison: dict[str, Any]) -> bool:
+    """Whether even the smallest p that sign flips of so few clusters can give fails after Holm's correction."""
+    family = tables.comparisons.filter(
+        (pl.col("metric") == comparison["metric"])
+        & (pl.col("condition") == comparison["condition"])
+        & (pl.col("test") == SIGN_FLIP)
+    ).height
+    return bool(family * 2.0 ** (1 - comparison["n_clusters"]) >= _ALPHA)
 
 
 def _one_condition(tables: TrackTables, card: MetricCard) -> bool:

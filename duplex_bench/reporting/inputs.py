@@ -148,7 +148,7 @@ class SiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """All that ``site.build_site`` needs. ``provenance`` is flat: name to text (commit, lock hash, profile digest...)."""
+    """All that ``site.build_site`` needs. ``provenance`` is flat, name to text: commit, lock hash, profile digest."""
 
     title: str
     run_id: str

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from duplex_bench.records.audio import AudioSlice
 from duplex_bench.records.items import HistoryTurn, HumanReply, Item, Reference, Stimulus, Window
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.records.tables import ACTIVITY, ITEMS, JUDGEMENTS, MEASUREMENTS, ROLLOUTS, WORDS
-from duplex_bench.reporting.aggregate import AggregateSettings, statistics_table
+from duplex_bench.reporting.aggregate import AggregateSettings, expected_windows, statistics_table
 from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, StandIn, SystemInfo, Table, TrackTables
 from duplex_bench.storage.blobs import BlobStore, to_pcm16
 from duplex_bench.storage.digests import digest_value, generator_from, stimulus_digest
@@ -20,11 +19,15 @@ from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.serial import to_json
 
 RATE_HZ = 8000
-NASTY = "</script><script>window.broken = 1</script> \"it's\" & <b>bold</b>"
+NASTY = '</script><script>window.broken = 1</script> "it\'s" & <b>bold</b>'
 
 SYSTEMS = (
-    SystemInfo("cascade-300ms", "Cascade, 300 ms endpointer", "policy", "Systems", summary="Silence of 300 ms ends a turn."),
-    SystemInfo("cascade-500ms", "Cascade, 500 ms endpointer", "policy", "Systems", stands_in_for="a hosted realtime API"),
+    SystemInfo(
+        "cascade-300ms", "Cascade, 300 ms endpointer", "policy", "Systems", summary="Silence of 300 ms ends a turn."
+    ),
+    SystemInfo(
+        "cascade-500ms", "Cascade, 500 ms endpointer", "policy", "Systems", stands_in_for="a hosted realtime API"
+    ),
     SystemInfo("cascade-semantic", 'Cascade <b>"semantic"</b>', "policy", "Systems", licence="Apache-2.0"),
     SystemInfo("always-speak", "Always speak", "policy", "Reference policies", reference=True),
     SystemInfo("never-speak", "Never speak", "policy", "Reference policies", reference=True),
@@ -127,7 +130,9 @@ class Factory:
                     if kind == "T":
                         windows.append(Window(f"w{place}", "request", end, end + 5.0, {"t_start_s": start}, labels))
                     elif kind == "N4Q":
-                        windows.append(Window(f"w{place}", "yield", end, turns[place + 1][4] + 2, {"question_end_s": end}, labels))
+                        windows.append(
+                            Window(f"w{place}", "yield", end, turns[place + 1][4] + 2, {"question_end_s": end}, labels)
+                        )
                     elif kind != "N4R":
                         windows.append(Window(f"w{place}", "silence", start, turns[place + 1][3], {}, labels))
                 length_s = at + 2.0
@@ -162,7 +167,7 @@ class Factory:
                 items.append(
                     Item(
                         f"point-{conversation}-{place}", "conversation", f"session-{conversation}", kind,
-                        Stimulus("pause" if kind == "pause" else "turn_end", self.live(spans, length_s, 140 + 9 * place)),
+                        Stimulus(kind, self.live(spans, length_s, 140 + 9 * place)),
                         Reference((window,), None, reply,
                                   (HistoryTurn("user", "So I went to the market and", spans[0][0], spans[0][1]),),
                                   {"ranking": 0.5}),
@@ -182,9 +187,9 @@ class Factory:
         spans = []
         for window in item.reference.windows:
             length = window.end_s - window.start_s
-            eager = window.kind in ("request", "turn_end", "yield") or (
-                window.kind == "pause" and length > wait + 0.6 and rng.random() < 0.8) or rng.random() < 0.12  # fmt: skip
-            if eager:
+            due = window.kind in ("request", "turn_end", "yield")
+            fooled = window.kind == "pause" and length > wait + 0.6 and rng.random() < 0.8
+            if due or fooled or rng.random() < 0.12:
                 onset = window.start_s + wait + float(rng.uniform(0.3, 0.7))
                 spans.append((onset, min(onset + float(rng.uniform(0.8, 2.0)), end_s)))
         return [span for span in spans if span[1] - span[0] > 0.1]
@@ -204,9 +209,15 @@ class Factory:
                    "judgements": JUDGEMENTS, "measurements": MEASUREMENTS}  # fmt: skip
         frames = {name: pl.DataFrame(rows, schema=dict(schemas[name])) for name, rows in tables.items()}
         aggregates = statistics_table(
-            frames["measurements"], cards, track=track, settings=AggregateSettings(n_resamples=resamples, n_permutations=500)
+            frames["measurements"],
+            cards,
+            track=track,
+            expected=expected_windows(frames["measurements"], frames["rollouts"]),
+            settings=AggregateSettings(n_resamples=resamples, n_permutations=500),
         )
-        return TrackTables(track, **frames, statistics=aggregates.statistics, comparisons=aggregates.comparisons, cards=cards)
+        return TrackTables(
+            track, **frames, statistics=aggregates.statistics, comparisons=aggregates.comparisons, cards=cards
+        )
 
     def _run(self, tables, item, system) -> None:
         key = digest_value("rollout", item.item_id, system)
@@ -283,4 +294,8 @@ class Factory:
             put("takeover_latency", latency, None if inside else "no takeover")
         else:
             put("turn_end_latency", onset - window.start_s if inside else None, None if inside else "no words")
-            put("duration_ratio", (inside[0][1] - inside[0][0]) / 1.6 if inside else None, None if inside else "no words")
+            put(
+                "duration_ratio",
+                (inside[0][1] - inside[0][0]) / 1.6 if inside else None,
+                None if inside else "no words",
+            )

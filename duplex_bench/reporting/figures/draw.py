@@ -85,8 +85,8 @@ def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
                 Plan(
                     "conversation-takeover-by-length",
                     "Takeover against pause length",
-                    f"Share of pauses taken over, by pause length, n = {by_length.n} rollouts; Wilson 95 % bands over "
-                    "pauses, bins of equal counts.",
+                    f"Share of pauses taken over, by pause length, n = {by_length.n} rollouts; bins of equal counts, "
+                    "Wilson 95 % intervals over the pauses of a bin. Grey: the other systems.",
                     by_length.make,
                 )
             )
@@ -119,8 +119,10 @@ def _drawn(plan: Plan) -> Drawn:
 def _rendered(plan: Plan, rc: Any, ink: str, kind: str) -> bytes:
     import matplotlib as mpl
 
-    inked = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), ink)
-    with mpl.rc_context({**rc, **inked, "grid.color": ink}):
+    inked: dict[str, Any] = dict.fromkeys(
+        ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "grid.color"), ink
+    )
+    with mpl.rc_context(rc | inked):
         figure = plan.make()
         buffer = io.BytesIO()
         # Without a date the same tables give the same bytes.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.items import Reference
@@ -15,6 +16,8 @@ from duplex_bench.storage.serial import from_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Floats = npt.NDArray[np.float64]
 
 # Metric ids of the five pause shares, in the order in which they are stacked, with a colour each.
 SHARES = (
@@ -74,7 +77,7 @@ def pause_shares(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares |
 
 
 def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares | None:
-    """Takeover share in bins of pause length, one line per system; None with too few pauses for two bins."""
+    """Takeover share in bins of pause length, one panel per system; None with too few pauses for two bins."""
     lengths = pause_lengths(tables)
     scored = tables.measurements.filter((pl.col("metric") == "pause_takeover") & pl.col("value").is_not_null())
     rows = scored.join(lengths, on=["item_id", "window_id"], how="inner")
@@ -87,34 +90,47 @@ def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sh
         return None
     shown = [system for system in systems if system.name in set(rows["system"])]
 
+    lines = {system.name: _line(rows.filter(pl.col("system") == system.name), edges) for system in shown}
+
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(6.4, 3.1), layout="constrained")
-        axes = figure.subplots()
-        ends: list[tuple[float, float, str, str]] = []
-        for place, system in enumerate(shown):
-            mine = rows.filter(pl.col("system") == system.name).sort("item_id", "window_id")
-            length, value = mine["pause_s"].to_numpy(), mine["value"].to_numpy()
-            slot = np.clip(np.searchsorted(edges, length, side="right") - 1, 0, len(edges) - 2)
-            points = []
-            for index in range(len(edges) - 1):
-                inside = value[slot == index]
-                if len(inside):
-                    low, high = wilson_interval(int(inside.sum()), len(inside))
-                    points.append((float(np.median(length[slot == index])), float(inside.mean()), low, high))
-            x, y, low_line, high_line = (np.array(column) for column in zip(*points, strict=True))
-            colour = PALETTE[place % len(PALETTE)]
-            axes.fill_between(x, low_line, high_line, color=colour, alpha=0.10, linewidth=0)
-            axes.plot(x, y, color=colour, marker=MARKERS[place % len(MARKERS)], markersize=4)
-            ends.append((float(x[-1]), float(y[-1]), system.title, colour))
-        _direct_labels(axes, ends)
-        axes.set_ylim(-0.05, 1.05)
-        axes.set_xlabel("pause length (s)")
-        axes.set_ylabel("share taken over")
+        across = min(len(shown), 4)
+        down = -(-len(shown) // across)
+        figure = Figure(figsize=(1.95 * across + 0.6, 1.75 * down + 0.35), layout="constrained")
+        for place, axes in enumerate(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat):
+            if place >= len(shown):
+                axes.set_visible(False)
+                continue
+            for other in shown:
+                x, y, _, _ = lines[other.name]
+                axes.plot(x, y, color="#7a8694", linewidth=0.7, alpha=0.5)
+            x, y, low, high = lines[shown[place].name]
+            axes.vlines(x, low, high, color=PALETTE[0], linewidth=1.2)
+            axes.plot(x, y, color=PALETTE[0], marker=MARKERS[0], markersize=3.5)
+            axes.set_title(shown[place].title, fontsize=8.5)
+            axes.set_ylim(-0.05, 1.05)
+            axes.set_yticks([0, 0.5, 1])
+        figure.supxlabel("pause length (s)", fontsize=9)
+        figure.supylabel("share taken over", fontsize=9)
         return figure
 
     return Shares(rows.height, make)
+
+
+def _line(rows: pl.DataFrame, edges: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Median length, share, and Wilson bounds of each bin that holds a pause: four arrays (k,)."""
+    ordered = rows.sort("item_id", "window_id")
+    length, value = ordered["pause_s"].to_numpy(), ordered["value"].to_numpy()
+    slot = np.clip(np.searchsorted(edges, length, side="right") - 1, 0, len(edges) - 2)
+    points = []
+    for index in range(len(edges) - 1):
+        inside = value[slot == index]
+        if len(inside):
+            low, high = wilson_interval(round(float(inside.sum())), len(inside))
+            points.append((float(np.median(length[slot == index])), float(inside.mean()), low, high))
+    columns = np.array(points, dtype=np.float64).T
+    return columns[0], columns[1], columns[2], columns[3]
 
 
 def pause_lengths(tables: TrackTables) -> pl.DataFrame:
@@ -128,14 +144,3 @@ def pause_lengths(tables: TrackTables) -> pl.DataFrame:
             if window.kind == "pause"
         ]
     return pl.DataFrame(rows, schema={"item_id": pl.String, "window_id": pl.String, "pause_s": pl.Float64})
-
-
-def _direct_labels(axes: object, ends: Sequence[tuple[float, float, str, str]]) -> None:
-    """Name each line at its end, pushed apart so that names never overlap."""
-    least = 0.075
-    placed: list[float] = []
-    for x, y, title, colour in sorted(ends, key=lambda end: (end[1], end[2])):
-        height = max(y, placed[-1] + least) if placed else y
-        placed.append(height)
-        axes.annotate(title, (x, y), xytext=(1.02, height), textcoords=("axes fraction", "data"), va="center",  # type: ignore[attr-defined]
-                      fontsize=8.5, color=colour, annotation_clip=False)  # fmt: skip

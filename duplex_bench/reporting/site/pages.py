@@ -1,6 +1,7 @@
 """Templates to pages: one environment, escaping on, the same helpers in every page."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -9,8 +10,9 @@ import jinja2
 import polars as pl
 
 from duplex_bench.records.items import Track
+from duplex_bench.reporting.aggregate import SIGN_FLIP
 from duplex_bench.reporting.formats import MISSING, direction_text, interval, number, p_value, unit_suffix
-from duplex_bench.reporting.inputs import ReportInputs
+from duplex_bench.reporting.inputs import ReportInputs, Table
 from duplex_bench.reporting.site.scripts import slug
 
 _P_COLUMNS = frozenset({"p", "p_corrected"})
@@ -21,6 +23,7 @@ class Pages:
 
     def __init__(self, inputs: ReportInputs, folder: Path) -> None:
         self.folder = folder
+        metric_titles = {card.id: card.title for track in inputs.tracks for card in track.cards}
         self._environment = jinja2.Environment(
             loader=jinja2.PackageLoader("duplex_bench.reporting.site"),
             autoescape=True,
@@ -36,6 +39,8 @@ class Pages:
             titles={system.name: system.title for system in inputs.systems},
             columns=columns,
             show=show,
+            pair_view=pair_view,
+            shown_frame=lambda table: shown_frame(table, metric_titles),
             is_number=is_number,
         )
         self._environment.filters.update(
@@ -81,6 +86,29 @@ def columns(frame: pl.DataFrame) -> list[tuple[str, bool]]:
         for name, kind in frame.schema.items()
         if frame.height == 0 or frame[name].null_count() < frame.height
     ]
+
+
+def shown_frame(table: Table, metric_titles: Mapping[str, str]) -> pl.DataFrame:
+    """A table's frame as a page shows it: metrics by title, intervals in one column, only headline tests of pairs."""
+    frame = table.frame
+    if table.id.endswith("-pairwise"):
+        return pair_view(frame.filter(pl.col("test") == SIGN_FLIP))
+    if "metric" in frame.columns:
+        named = pl.col("metric").replace_strict(metric_titles, default=pl.col("metric"), return_dtype=pl.String)
+        frame = frame.with_columns(named).drop("title", strict=False)
+    return frame
+
+
+def pair_view(frame: pl.DataFrame) -> pl.DataFrame:
+    """Comparisons as a page shows them: test with its correction, interval as one text."""
+    intervals = [interval(row["low"], row["high"], signed=True) for row in frame.iter_rows(named=True)]
+    return frame.with_columns(
+        pl.Series("interval", intervals, dtype=pl.String),
+        pl.concat_str("test", "correction", separator=", ").alias("test"),
+    ).select(
+        pl.col("title").alias("metric"), "condition", "system_a", "system_b", "difference", "interval", "p",
+        "p_corrected", "test", "n_pairs", "n_clusters", "minimum_detectable",
+    )  # fmt: skip
 
 
 def is_number(value: object) -> bool:

@@ -21,7 +21,7 @@ def script_json(value: Any) -> str:
 
 
 def script_call(name: str, value: Any) -> str:
-    """A script file that hands ``value`` to ``duplexReport.receive``: a page on disk may not fetch, but may load this."""
+    """A script that hands ``value`` to ``duplexReport.receive``: a page on disk may not fetch, but may load this."""
     return f"duplexReport.receive({script_json(name)},{script_json(value)});\n"
 
 

@@ -24,9 +24,24 @@ def leaderboard(tables: TrackTables) -> Table:
         .with_columns(pl.col("tie_group").map_elements(tie_letter, return_dtype=pl.String).alias("tie"))
         .sort("order", "condition", "system")
         .select(
-            "system", "condition", "metric", "title", "unit", "direction", "estimate", "low", "high", "q1", "q3",
-            "n_scored", "n_expected", "n_clusters", "tie", "reason", "method",
-        )  # fmt: skip
+            "system",
+            "condition",
+            "metric",
+            "title",
+            "unit",
+            "direction",
+            "estimate",
+            "low",
+            "high",
+            "q1",
+            "q3",
+            "n_scored",
+            "n_expected",
+            "n_clusters",
+            "tie",
+            "reason",
+            "method",
+        )
     )
     return Table(
         id=f"{tables.track}-leaderboard",
@@ -66,9 +81,8 @@ def condition_comparison(tables: TrackTables) -> Table:
     """Conditions side by side: one row per system and metric, an estimate, interval and n for each condition.
 
     Returns:
-        Columns system, metric, then for each condition its estimate, low, high, n_scored, and the difference of the first
-        two with its interval. Metrics that exist in
-        one condition only are left out: there is nothing to compare.
+        Columns system, metric, then for each condition its estimate, low, high, n_scored, and the difference of
+        the first two with its interval. Metrics that exist in one condition only are left out.
     """
     single = tables.statistics.filter(pl.col("condition") != POOLED)
     conditions = sorted(single["condition"].unique())
@@ -84,7 +98,9 @@ def condition_comparison(tables: TrackTables) -> Table:
         frame = frame.join(part, on=["system", "metric"], how="left")
     change = condition_differences(tables.measurements, tables.cards, track=tables.track)
     frame = frame.join(
-        change.select("system", "metric", "difference", "low", "high", "n_clusters"), on=["system", "metric"], how="left"
+        change.select("system", "metric", "difference", "low", "high", "n_clusters"),
+        on=["system", "metric"],
+        how="left",
     )
     return Table(
         id=f"{tables.track}-conditions",

@@ -64,20 +64,31 @@
   const address = (row, at) => `play.html#item=${encodeURIComponent(row.item.id)}&system=${encodeURIComponent(row.system)}` + (at === null ? "" : `&t=${at.toFixed(3)}`);
 
   function drawn(row, f) {
-    const chips = row.scores
-      .filter(([name]) => (f.metric ? name === f.metric : listing.metrics[name].headline))
-      .slice(0, 24)
-      .map(([name, value, reason, at]) => {
-        const metric = listing.metrics[name];
-        const text = value === null ? "no score" : metric.statistic === "rate" ? (value === 1 ? "yes" : value === 0 ? "no" : number(value)) : number(value, metric.unit);
-        return el("a", { class: "chip" + (value === null ? " chip-missing" : ""), href: address(row, at), title: reason || "open at this second" }, `${metric.title} `, el("b", {}, text));
-      });
+    const by = new Map();
+    for (const score of row.scores) {
+      if (f.metric ? score[0] === f.metric : listing.metrics[score[0]].headline) by.set(score[0], [...(by.get(score[0]) || []), score]);
+    }
+    const chips = [...by].flatMap(([name, scores]) => (f.metric || scores.length === 1 ? scores.map((one) => chip(row, name, [one])) : [chip(row, name, scores)]));
     return el("tr", {},
       el("td", {}, el("a", { href: address(row, null) }, row.item.id)),
       el("td", {}, words(row.item.condition)),
       el("td", {}, listing.systems[row.system] || row.system, row.repeat ? ` (repeat ${row.repeat})` : null),
       el("td", {}, words(row.outcome)),
       el("td", {}, el("div", { class: "chips" }, ...chips)));
+  }
+
+  // One window of a metric, or several of a run taken together: it opens at the first one that went badly.
+  function chip(row, name, scores) {
+    const metric = listing.metrics[name];
+    const known = scores.filter(([, value]) => value !== null);
+    const bad = metric.statistic === "rate" ? known.find(([, value]) => failing(metric, value)) : null;
+    const [, value, reason, at] = bad || known[0] || scores[0];
+    let text;
+    if (!known.length) text = "no score";
+    else if (scores.length > 1 && metric.statistic === "rate") text = `${known.filter(([, v]) => v === 1).length} of ${known.length}`;
+    else if (metric.statistic === "rate") text = value === 1 ? "yes" : value === 0 ? "no" : number(value);
+    else text = number(value, metric.unit) + (scores.length > 1 ? `, ${known.length} windows` : "");
+    return el("a", { class: "chip" + (known.length ? "" : " chip-missing"), href: address(row, at), title: reason || "open at this second" }, `${metric.title} `, el("b", {}, text));
   }
 
   load("items").then((data) => {

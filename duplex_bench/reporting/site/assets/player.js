@@ -158,7 +158,7 @@
       bands.push(band);
     }
     view.lanes.replaceChildren();
-    view.lanes.append(axis(), windows, heard, turns, system, gates, spoken, ...(events ? [events] : []), ...bands, view.playhead);
+    view.lanes.append(...bands, axis(), windows, heard, turns, system, gates, spoken, ...(events ? [events] : []), view.playhead);
     view.lanes.onclick = (event) => {
       const box = view.lanes.getBoundingClientRect();
       seek(((event.clientX - box.left) / box.width) * duration());
@@ -277,7 +277,7 @@
   }
 
   function lineage() {
-    const heard = item.turns.length ? [el("h3", {}, "What was said to it"), ...item.turns.map(([who, text, start]) => el("p", {}, el("span", { class: "quiet" }, `${who} ${number(start, "s")} `), text))] : [];
+    const heard = item.turns.length ? [el("h3", {}, "What was said to it"), el("dl", { class: "said" }, ...item.turns.flatMap(([who, text, start]) => [el("dt", {}, `${who} ${number(start, "s")}`), el("dd", {}, text)]))] : [];
     return el("section", {}, el("h2", {}, "Transcript and lineage"),
       ...heard,
       el("h3", {}, `What ${run.title} said`), el("p", {}, run.text || el("span", { class: "quiet" }, "no words")),

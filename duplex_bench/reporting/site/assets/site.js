@@ -87,7 +87,8 @@ window.duplexReport = (function () {
           body.append(...rows);
         }
       });
-      head.append(button);
+      const hint = head.querySelector(".hint");
+      if (hint) hint.before(button); else head.append(button);
     });
   }
 
