@@ -105,8 +105,8 @@ def read_json_words(path: Path) -> Tracks:
     """Tracks from JSON: an object by speaker, or a list of rows with ``speaker`` (or ``channel``).
 
     By speaker: ``{"left": {"speech": [[0.5, 2.0]], "words": [{"word": "hello", "start": 0.5, "end": 0.9}]}}``; as rows:
-    ``[{"speaker": "left", "word": "hello", "start": 0.5, "end": 0.9}]``. ``text`` stands for ``word`` too, and times may
-    be null.
+    ``[{"speaker": "left", "word": "hello", "start": 0.5, "end": 0.9}]``. ``text`` stands for ``word``
+    too, and times may be null.
     """
     try:
         data = json.loads(_text(path))

@@ -3,8 +3,11 @@
 The paper names the traits; the formulas below are ours where it gives none, and each says so.
 """
 
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import Final
 
 import numpy as np
@@ -26,10 +29,6 @@ TRAITS: Final = (
 PAPER_CUTOFF: Final = 0.75
 
 _NS: Final = 1_000_000_000
-_QUESTION_WORDS: Final = frozenset(
-    "who whom whose what which when where why how is are was were am do does did have has had can could will would "
-    "should shall may might aren't isn't wasn't don't doesn't didn't haven't can't couldn't won't wouldn't".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,8 @@ def score(traits: npt.ArrayLike) -> npt.NDArray[np.float64]:
     if len(values) == 0:
         return np.zeros(0)
     ranks: npt.NDArray[np.float64] = rankdata(values, method="average", axis=0) / len(values)
-    return ranks.mean(axis=1)
+    means: npt.NDArray[np.float64] = ranks.mean(axis=1)
+    return means
 
 
 def select(
@@ -178,10 +178,16 @@ def _runs(left: list[_Utterance], right: list[_Utterance]) -> list[tuple[int, in
     return runs
 
 
+@cache
+def _question_openers() -> frozenset[str]:
+    source = files("duplex_bench.conversation").joinpath("data/question_openers.toml")
+    return frozenset(tomllib.loads(source.read_text(encoding="utf-8"))["words"])
+
+
 def _asks(words: Sequence[Word], marked: bool) -> bool:
     if marked:
         return any(word.text.rstrip("\"')”’").endswith("?") for word in words)
-    return words[0].text.lower().strip(".,!\"'") in _QUESTION_WORDS
+    return words[0].text.lower().strip(".,!\"'") in _question_openers()
 
 
 def _overlap_count(left: list[_Utterance], right: list[_Utterance]) -> int:

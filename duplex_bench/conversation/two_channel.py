@@ -46,7 +46,7 @@ class TwoChannelRules:
 Annotations = Path | Mapping[Speaker, SideSource]
 
 
-class _Unusable(ValueError):
+class _UnusableError(ValueError):
     def __init__(self, rule: str, message: str, remedy: str) -> None:
         super().__init__(message)
         self.rule, self.remedy = rule, remedy
@@ -81,9 +81,9 @@ def load_two_channel(
         info = probe(path)
         if info.channels != 2:
             message = f"has {info.channels} channel(s)"
-            raise _Unusable("not_two_channels", message, "give one file with one speaker on each of two channels")
+            raise _UnusableError("not_two_channels", message, "give one file with one speaker on each of two channels")
         if not licence:
-            raise _Unusable("no_licence", "comes without a licence", "say under which licence it may be used")
+            raise _UnusableError("no_licence", "comes without a licence", "say under which licence it may be used")
         tracks = _tracks(path, annotations)
         loaded = _Loader(path, info, vad, recogniser, rules)
         corrections: list[Correction] = []
@@ -91,7 +91,7 @@ def load_two_channel(
             speaker: loaded.side(channel, speaker, *tracks[speaker], corrections)
             for channel, speaker in enumerate(SPEAKERS)
         }
-    except _Unusable as error:
+    except _UnusableError as error:
         return Rejection(str(path), error.rule, str(error), error.remedy)
     except AudioFileError as error:
         return Rejection(str(path), "bad_audio", str(error), "see the message")
@@ -204,7 +204,7 @@ class _Loader:
             speech = speech_from_words(timed, self.rules.bridge_s)
             corrections.append(Correction("speech_from_words", where, "speech taken from the times of the words"))
         elif not speech and self.vad is None and not rows and not pairs:
-            raise _Unusable(
+            raise _UnusableError(
                 "no_speech_source", f"has neither labels nor an engine for the {speaker} channel",
                 "give annotations, or a voice activity detector",
             )  # fmt: skip
