@@ -36,7 +36,8 @@ POINT_CARDS: Final[tuple[MetricCard, ...]] = (
     _share(
         "pause_takeover", "Took the floor in the pause", "lower",
         "A gate interval that a word overlaps also overlaps the pause, even if it began before the pause or its first "
-        "word falls after it.", headline=True,
+        "word falls after it. The gate opens up to 20 ms before an onset: onsets that close after the pause end count "
+        "as inside.", headline=True,
     ),
     _share(
         "pause_after", "Spoke after the pause", "none",
