@@ -55,10 +55,7 @@ class CastTextToSpeech:
         if not chunks:
             raise ValueError(f"nothing to say in {text!r}: give at least one word")
         rng = generator_from("cast", text, voice)
-        if recipe.engine == "joe":
-            raw = self._joe.say(chunks, recipe, rng)
-        else:
-            raw = self._hibari.say(text, recipe, rng)
+        raw = self._joe.say(chunks, recipe, rng) if recipe.engine == "joe" else self._hibari.say(text, recipe, rng)
         samples = resample(raw.samples, raw.sample_rate_hz, SAMPLE_RATE_HZ)
         start, stop = _sounding(samples)
         clip = normalise_rms(_faded(samples[start:stop]), self.cast.level_dbfs)

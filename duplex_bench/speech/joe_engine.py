@@ -21,6 +21,8 @@ LATENT_CHANNELS = 192
 # The noise input holds 46 s; hibari's splitter keeps a stretch under 400 of its letters, 500 or so of joe's.
 MOST_FRAMES = 4000
 MOST_PHONEMES = 600
+# A phoneme sounds this much before its cumulated duration: measured, 35 ms against forced alignment.
+LEAD_HOPS = 3
 GAP_BETWEEN_SENTENCES_S = 0.25
 _NOISE_NODES = {"/RandomNormalLike": "voice_noise", "/dp/RandomNormalLike": "rhythm_noise"}
 _DURATION_OUTPUT = "/Ceil_output_0"
@@ -86,7 +88,7 @@ class JoeEngine:
                 in_word = False
             elif not in_word and letter not in STRESS_MARKS:
                 in_word = True
-                starts.append(int(onsets[2 + 2 * position]) * HOP_SAMPLES)
+                starts.append(max(0, int(onsets[2 + 2 * position]) - LEAD_HOPS) * HOP_SAMPLES)
         return audio.reshape(-1).astype(np.float32), starts
 
 
@@ -109,7 +111,7 @@ def _noise_as_inputs(model: Any) -> None:
         graph.node.remove(node)
         graph.node.insert(at, cut)
         graph.node.insert(at, shape)
-        dimensions = [1, f"{name}_channels", f"{name}_frames"]
+        dimensions: list[str | int | None] = [1, f"{name}_channels", f"{name}_frames"]
         graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dimensions))
-    durations = [1, 1, "n_durations"]
+    durations: list[str | int | None] = [1, 1, "n_durations"]
     graph.output.append(onnx.helper.make_tensor_value_info(_DURATION_OUTPUT, onnx.TensorProto.FLOAT, durations))

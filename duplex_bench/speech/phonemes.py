@@ -1,4 +1,4 @@
-"""Text to phonemes (hibari's letters-to-sound), and its alphabet in those of joe (IPA) and of PocketSphinx (ARPAbet)."""
+"""Text to phonemes by hibari's letters-to-sound, and its alphabet in IPA (joe) and ARPAbet (PocketSphinx)."""
 
 import re
 from functools import cache
@@ -24,7 +24,7 @@ _TO_ARPABET = {
 
 @cache
 def letters_to_sound() -> Any:
-    """hibari's American English G2P, its files verified; one per process."""
+    """The American English G2P, its files verified; one per process."""
     verified_model("hibari")
     from hibari.g2p import G2P
 
@@ -32,7 +32,7 @@ def letters_to_sound() -> Any:
 
 
 def to_ipa(phonemes: str) -> str:
-    """hibari's phonemes as the IPA that joe was trained on.
+    """The phonemes as the IPA that joe was trained on.
 
     Unstressed final "i" stays short and r-coloured schwa is one letter, as espeak writes them.
     """
@@ -43,6 +43,6 @@ def to_ipa(phonemes: str) -> str:
 
 
 def to_arpabet(phonemes: str) -> tuple[str, ...]:
-    """hibari's phonemes as ARPAbet without stress; what has no counterpart (punctuation, stress) is left out."""
+    """The phonemes as ARPAbet without stress; what has no counterpart (punctuation, stress) is left out."""
     joined = phonemes.replace("ɜɹ", "ɜ").replace("əɹ", "ɚ")
     return tuple(_TO_ARPABET[letter] for letter in joined if letter in _TO_ARPABET)

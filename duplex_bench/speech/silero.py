@@ -126,7 +126,8 @@ class SileroVoiceActivity:
         frames = regions_from_probabilities(np.concatenate(found), self.settings)
         edges = np.rint(frames * (FRAME_SAMPLES * sample_rate_hz / MODEL_RATE_HZ)).astype(np.int64)
         edges = np.minimum(edges, n_samples)
-        return edges[edges[:, 1] > edges[:, 0]]
+        kept: npt.NDArray[np.int64] = edges[edges[:, 1] > edges[:, 0]]
+        return kept
 
     def probabilities(self, samples: Samples, sample_rate_hz: int) -> npt.NDArray[np.float32]:
         """Speech probability of each frame of 32 ms (m,), for plots and calibration."""
