@@ -1,15 +1,18 @@
 """Factories shared by the tests of points, items and scores."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from duplex_bench.conversation.candidates import LabelledSession
+from duplex_bench.conversation.generator_plan import typical_timing
 from duplex_bench.conversation.label_types import Label, Word, other
 from duplex_bench.records.audio import AudioSlice, TimedWord
 from duplex_bench.records.items import HumanReply, Item, Reference, Stimulus, Window
+from duplex_bench.speech.interfaces import SpokenClip
 
 RATE_HZ = 24_000
 
@@ -65,7 +68,7 @@ def conversation() -> Callable[..., SimpleNamespace]:
         labels, words, gate = list(extra_labels), {"left": [], "right": []}, {"left": [], "right": []}
         for speaker, stretches in turns:
             labels.append(Label(speaker, "turn", stretches[0][0], stretches[-1][1], "end_of_turn", 1.0))
-            for (_, end, _), (start, _, _) in zip(stretches, stretches[1:], strict=False):
+            for (_, end, _), (start, _, _) in pairwise(stretches):
                 labels.append(Label(speaker, "pause", end, start, "same_speaker_resumes", 1.0))
             for start, end, text in stretches:
                 words[speaker] += _spoken(text.split(), start, end)
@@ -94,3 +97,21 @@ def mirrored() -> Callable[[LabelledSession], LabelledSession]:
         return LabelledSession(session.session_id, labels, words, gate)
 
     return build
+
+
+class NoiseVoices:
+    """A text to speech whose clips are noise of the length and word starts of ``typical_timing``: quick and exact."""
+
+    engine_id = "noise/1"
+    voices = ("one", "two", "three")
+
+    def speak(self, text: str, voice: str) -> SpokenClip:
+        timing = typical_timing(text, voice)
+        rng = np.random.default_rng(len(text))
+        samples = rng.uniform(-0.2, 0.2, round(timing.duration_s * RATE_HZ)).astype(np.float32)
+        return SpokenClip(samples, RATE_HZ, timing.word_starts_s)
+
+
+@pytest.fixture(scope="session")
+def noise_voices() -> NoiseVoices:
+    return NoiseVoices()
