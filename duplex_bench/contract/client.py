@@ -71,6 +71,11 @@ class RemoteSystem:
         finally:
             self.disconnect()
 
+    @property
+    def is_connected(self) -> bool:
+        """False after the worker was lost or did not answer in time."""
+        return self._connection is not None
+
     def disconnect(self) -> None:
         """Close the connection; the next request opens another."""
         if self._connection is not None:

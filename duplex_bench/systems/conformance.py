@@ -1,4 +1,4 @@
-"""What every system must keep to, checked on random audio: run it on a new adapter before anything is scored."""
+"""What every system must keep to: run it on a new adapter before anything is scored."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from duplex_bench.audio.time import to_samples
 from duplex_bench.contract.types import (
     SYSTEM_ERRORS,
     HistoryPart,
@@ -20,8 +21,10 @@ from duplex_bench.rollout.outputs import DeclaredLatency, InvalidOutputError, ch
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.digests import generator_from
 
-N_UNITS: Final = 12
 _LEVEL: Final = 0.1
+_NOISE_S: Final = 1.0
+_SILENCE_S: Final = 2.0
+_MIN_UNITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,20 +35,22 @@ class Finding:
     message: str
 
 
-def check(system: System, n_units: int = N_UNITS) -> list[Finding]:
+def check(system: System, audio: Samples | None = None) -> list[Finding]:
     """Run every rule on ``system``; an empty list means that it conforms.
 
     Args:
         system: The system; each rule opens sessions of its own, one after another.
-        n_units: Units of noise fed per session, beyond priming; more where a system needs long to speak.
+        audio: What it hears in each, float32 (n,) at its ``in_rate_hz``: something that makes it speak, or its outputs
+            stay unchecked. A second of noise and two of silence by default.
 
     Returns:
         One finding for each broken rule, in the order of ``RULES``.
     """
+    units = _units(system, _noise(system) if audio is None else audio)
     findings: list[Finding] = []
     for name, rule in RULES.items():
         try:
-            findings.extend(Finding(name, message) for message in rule(system, n_units))
+            findings.extend(Finding(name, message) for message in rule(system, units))
         except SYSTEM_ERRORS as error:
             findings.append(Finding(name, f"raised {type(error).__name__}: {error}"))
     return findings
@@ -55,21 +60,31 @@ def _request(**changes: Any) -> OpenRequest:
     return OpenRequest(seed=7, stimulus_id="conformance", **changes)
 
 
-def _noise(system: System, n_units: int) -> list[Samples]:
-    generator = generator_from("conformance", system.spec.unit_in_samples)
-    size = (n_units + system.spec.prime_units + system.spec.flush_units, system.spec.unit_in_samples)
-    return list((generator.standard_normal(size) * _LEVEL).astype(np.float32))
+def _noise(system: System) -> Samples:
+    generator = generator_from("conformance", system.spec.in_rate_hz)
+    noise = generator.standard_normal(to_samples(_NOISE_S, system.spec.in_rate_hz)) * _LEVEL
+    silence = np.zeros(to_samples(_SILENCE_S, system.spec.in_rate_hz))
+    return np.concatenate([noise, silence]).astype(np.float32)
+
+
+def _units(system: System, audio: Samples) -> list[Samples]:
+    spec = system.spec
+    n_units = max(_MIN_UNITS, -(-len(audio) // spec.unit_in_samples))
+    padded = np.zeros((spec.prime_units + n_units + spec.flush_units) * spec.unit_in_samples, dtype=np.float32)
+    start = spec.prime_units * spec.unit_in_samples
+    padded[start : start + len(audio)] = audio
+    return list(padded.reshape(-1, spec.unit_in_samples))
 
 
 def _feed(session: Session, units: list[Samples]) -> list[list[Out]]:
     return [session.step(unit) for unit in units]
 
 
-def _outputs_keep_the_spec(system: System, n_units: int) -> Iterator[str]:
+def _outputs_keep_the_spec(system: System, units: list[Samples]) -> Iterator[str]:
     spec = system.spec
     session = system.new_session()
     session.open(_request())
-    for call, unit in enumerate(_noise(system, n_units)):
+    for call, unit in enumerate(units):
         outs: Any = session.step(unit)
         if not isinstance(outs, list):
             yield f"step returned {type(outs).__name__}: return a list of Out"
@@ -82,8 +97,7 @@ def _outputs_keep_the_spec(system: System, n_units: int) -> Iterator[str]:
     session.close()
 
 
-def _counts_its_units(system: System, n_units: int) -> Iterator[str]:
-    units = _noise(system, n_units)
+def _counts_its_units(system: System, units: list[Samples]) -> Iterator[str]:
     session = system.new_session()
     session.open(_request())
     _feed(session, units)
@@ -92,8 +106,7 @@ def _counts_its_units(system: System, n_units: int) -> Iterator[str]:
         yield f"close reports {stats.units} units, {len(units)} were fed: count every call of step"
 
 
-def _leaves_its_input_alone(system: System, n_units: int) -> Iterator[str]:
-    units = _noise(system, n_units)
+def _leaves_its_input_alone(system: System, units: list[Samples]) -> Iterator[str]:
     session = system.new_session()
     session.open(_request())
     for unit in units:
@@ -105,8 +118,8 @@ def _leaves_its_input_alone(system: System, n_units: int) -> Iterator[str]:
     session.close()
 
 
-def _refuses_a_partial_unit(system: System, n_units: int) -> Iterator[str]:
-    del n_units
+def _refuses_a_partial_unit(system: System, units: list[Samples]) -> Iterator[str]:
+    del units
     for length in (system.spec.unit_in_samples - 1, system.spec.unit_in_samples + 1):
         session = system.new_session()
         session.open(_request())
@@ -119,8 +132,8 @@ def _refuses_a_partial_unit(system: System, n_units: int) -> Iterator[str]:
         session.close()
 
 
-def _refuses_what_is_not_finite(system: System, n_units: int) -> Iterator[str]:
-    del n_units
+def _refuses_what_is_not_finite(system: System, units: list[Samples]) -> Iterator[str]:
+    del units
     session = system.new_session()
     session.open(_request())
     try:
@@ -132,21 +145,21 @@ def _refuses_what_is_not_finite(system: System, n_units: int) -> Iterator[str]:
     session.close()
 
 
-def _closes_at_any_time(system: System, n_units: int) -> Iterator[str]:
+def _closes_at_any_time(system: System, units: list[Samples]) -> Iterator[str]:
     session = system.new_session()
     session.open(_request())
-    _feed(session, _noise(system, n_units)[: max(1, n_units // 2)])
+    _feed(session, units[: len(units) // 2])
     first, second = session.close(), session.close()
     if first != second:
         yield "a second close returned other statistics: keep those of the first"
     again = system.new_session()
     again.open(_request())
-    _feed(again, _noise(system, 1))
+    _feed(again, units[:1])
     again.close()
 
 
-def _refuses_what_it_cannot_take(system: System, n_units: int) -> Iterator[str]:
-    del n_units
+def _refuses_what_it_cannot_take(system: System, units: list[Samples]) -> Iterator[str]:
+    del units
     spec = system.spec
     pcm = np.zeros(spec.in_rate_hz, dtype=np.float32)
     requests = {
@@ -170,14 +183,14 @@ def _refuses_what_it_cannot_take(system: System, n_units: int) -> Iterator[str]:
         session.close()
 
 
-def _same_seed_same_output(system: System, n_units: int) -> Iterator[str]:
+def _same_seed_same_output(system: System, units: list[Samples]) -> Iterator[str]:
     if "seedable" not in system.spec.capabilities:
         return
     runs = []
     for _ in range(2):
         session = system.new_session()
         session.open(_request())
-        runs.append(_feed(session, _noise(system, n_units)))
+        runs.append(_feed(session, units))
         session.close()
     if _content(runs[0]) != _content(runs[1]):
         yield "two sessions with one seed and one input differ: seed everything in open, or drop 'seedable'"
@@ -194,7 +207,7 @@ def _content(run: list[list[Out]]) -> list[list[tuple[object, ...]]]:
     ]  # fmt: skip
 
 
-RULES: Final[dict[str, Callable[[System, int], Iterator[str]]]] = {
+RULES: Final[dict[str, Callable[[System, list[Samples]], Iterator[str]]]] = {
     "outputs keep the spec": _outputs_keep_the_spec,
     "counts its units": _counts_its_units,
     "leaves its input alone": _leaves_its_input_alone,

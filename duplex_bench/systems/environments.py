@@ -102,12 +102,12 @@ class WorkerSystem:
         return self._remote.worker_pid
 
     def new_session(self) -> RemoteSession:
-        """A session in the worker, which is started again if it has died.
+        """A session in the worker, which is started again if it died or hung.
 
         Raises:
             TransportError: It could not be started again.
         """
-        if self._process is None or self._process.poll() is not None:
+        if self._process is None or self._process.poll() is not None or not self._remote.is_connected:
             self._end_process()
             try:
                 self._remote = self._start()
