@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -66,7 +66,7 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None) -> None:
     item_rows = _write_items(inputs, folder, earlier)
     tables = report_tables(inputs)
     write_tables(tables, folder / TABLES_FOLDER)
-    write_tables(_stored_tables(inputs.tracks), folder / TABLES_FOLDER)
+    write_tables(_stored_tables(inputs), folder / TABLES_FOLDER)
     drawn = {track.track: _write_figures(track, inputs.systems, folder) for track in inputs.tracks}
 
     pages = Pages(inputs, folder)
@@ -96,8 +96,16 @@ def report_tables(inputs: ReportInputs) -> list[Table]:
     return [*tables, stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
 
 
-def _stored_tables(tracks: Iterable[TrackTables]) -> list[Table]:
-    return [Table(f"{track.track}-{name}", name, "", getattr(track, name)) for track in tracks for name in SCHEMAS]
+def _stored_tables(inputs: ReportInputs) -> list[Table]:
+    found = []
+    for track in inputs.tracks:
+        for name in SCHEMAS:
+            frame: pl.DataFrame = getattr(track, name)
+            if inputs.settings.build == "public":
+                # They quote what systems heard and the gold answers.
+                frame = frame.drop("stimulus", "reference", strict=False)
+            found.append(Table(f"{track.track}-{name}", name, "", frame))
+    return found
 
 
 def _by_id(tables: Sequence[Table]) -> dict[str, Table]:

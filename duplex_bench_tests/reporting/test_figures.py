@@ -1,0 +1,50 @@
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+
+import polars as pl
+import pytest
+
+from duplex_bench.reporting.figures import draw_figures
+from duplex_bench.reporting.figures.outcomes import pause_lengths
+
+pytestmark = pytest.mark.unit
+
+
+def test_figures_are_deterministic_vectors_with_n_in_the_caption(report_inputs):
+    tables = report_inputs.tracks[1]
+    first, second = (draw_figures(tables, report_inputs.systems) for _ in range(2))
+    assert {figure.id for figure in first} == {
+        "conversation-rates", "conversation-timing", "conversation-pause-outcomes", "conversation-takeover-by-length",
+    }  # fmt: skip
+    for one, other in zip(first, second, strict=True):
+        assert (one.svg, one.png) == (other.svg, other.png)
+        assert ElementTree.fromstring(one.svg).tag.endswith("svg")
+        assert b"<dc:date>" not in one.svg
+        assert one.svg != one.svg_dark
+        assert any(digit in one.caption for digit in "123456789")
+
+
+def test_figures_do_not_depend_on_row_order(report_inputs):
+    import dataclasses
+
+    tables = report_inputs.tracks[1]
+    turned = dataclasses.replace(
+        tables, measurements=tables.measurements.reverse(), statistics=tables.statistics.reverse()
+    )
+    ours, theirs = (draw_figures(each, report_inputs.systems) for each in (tables, turned))
+    assert [figure.svg for figure in ours] == [figure.svg for figure in theirs]
+
+
+def test_pause_lengths_come_from_the_windows(report_inputs):
+    tables = report_inputs.tracks[1]
+    lengths = pause_lengths(tables)
+    assert lengths.height == tables.items.filter(pl.col("protocol") == "pause").height
+    assert lengths["pause_s"].is_between(0.6, 2.2).all()
+
+
+def test_importing_reporting_loads_no_heavy_library():
+    heavy = "('matplotlib', 'soxr', 'librosa')"
+    code = f"import sys, duplex_bench.reporting.site; print([m for m in {heavy} if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"
