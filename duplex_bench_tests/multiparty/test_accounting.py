@@ -76,5 +76,5 @@ def test_cards_are_the_metrics_and_the_page() -> None:
     ]  # fmt: skip
     page = Path(__file__).parents[2] / "docs" / "metrics-multiparty.md"
     assert page.read_text("utf-8") == as_markdown(), (
-        "run python -m duplex_bench.multiparty.docs docs/metrics-multiparty.md"
+        "write it anew: python -m duplex_bench.multiparty.docs"
     )

@@ -112,7 +112,7 @@ def test_unusable_bytes_and_missing_files(tmp_path: Path) -> None:
     [
         (('type = "N1"', 'type = "N9"'), "turn 2, type"),
         (('answer = "in the car"', 'anwser = "in the car"'), "turn 4, anwser"),
-        (('B = "Anna", ', ""), "Name the speakers from A on"),
+        (('B = "Anna", ', ""), "Name speakers from A on"),
         (('gold_answer = "12 dollars"', ""), "gold_answer: Field required"),
     ],
 )
