@@ -30,6 +30,7 @@ class ReplyData:
     duty: tuple[str, ...]
     other_times: tuple[str, ...]
     open_request: tuple[str, ...]
+    fillers: frozenset[str]
     asking: frozenset[str]
     intents: dict[str, tuple[str, ...]]
     answers: dict[str, str]
@@ -47,6 +48,7 @@ def reply_data() -> ReplyData:
         tuple(data["duty"]),
         tuple(data["other_times"]),
         tuple(data["open_request"]),
+        frozenset(data["fillers"]),
         frozenset(data["asking"]),
         {name: tuple(cues) for name, cues in data["intents"].items()},
         dict(data["answers"]),
@@ -131,8 +133,11 @@ class ReplyRule:
         return any(word in self.data.names for word in normalised_words(sentence))
 
     def _is_question(self, sentence: str) -> bool:
-        words = [word for word in normalised_words(sentence) if word not in self.data.names]
-        return sentence.endswith("?") or any(word in self.data.asking for word in words[:3])
+        if sentence.endswith("?"):
+            return True
+        passed_over = self.data.names | self.data.fillers
+        first = next((word for word in normalised_words(sentence) if word not in passed_over), "")
+        return first in self.data.asking
 
     def _intent(self, request: str) -> str | None:
         plain = f" {normalise(request)} "
