@@ -90,14 +90,10 @@ def test_clicking_a_score_goes_to_the_second_it_was_measured_at(tab, built_repor
     assert "t=" in tab.url
 
 
-def test_both_channels_play_and_are_drawn(tab, built_report):
+def test_the_recording_loads_and_both_channels_are_drawn(tab, built_report):
     open_item(tab, built_report, "&system=always-speak")
-    channels = tab.evaluate(
-        """async () => { const audio = document.querySelector('audio'); const context = new OfflineAudioContext(2, 8000, 8000);
-           const element = audio.cloneNode(); return [element.src.endsWith('.flac'), isFinite(audio.duration), audio.duration]; }"""
-    )
-    assert channels[0] is True
-    assert channels[1] is True
+    assert tab.get_attribute("audio", "src").endswith(".flac")
+    assert tab.evaluate("document.querySelector('audio').duration") > 10
     assert tab.evaluate("document.querySelector('.wave-heard path').getTotalLength()") > 1000
     assert tab.evaluate("document.querySelector('.wave-system path').getTotalLength()") > 1000
 

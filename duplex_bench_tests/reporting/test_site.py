@@ -1,4 +1,5 @@
 import dataclasses
+import gzip
 import json
 import re
 from html.parser import HTMLParser
@@ -199,3 +200,21 @@ def test_text_has_contrast_in_both_themes(report_folder):
 def test_pages_are_small_enough_to_paint_at_once(report_folder):
     assert (report_folder / "index.html").stat().st_size < 200_000
     assert all(path.stat().st_size < 400_000 for path in Path(report_folder / "data").glob("item-*.js"))
+
+
+def test_event_marks_are_drawn_where_something_begins(report_inputs):
+    log = [
+        {"kind": "rollout", "outcome": "completed"},
+        {"kind": "state", "state": "listen", "available_s": 0.1},
+        {"kind": "state", "state": "listen", "available_s": 0.2},
+        {"kind": "state", "state": "speak", "available_s": 0.3},
+        {"kind": "audio", "available_s": 0.4},
+        {"kind": "text", "text": "so", "response_id": "r1", "available_s": 0.4},
+        {"kind": "text", "text": "yes", "response_id": "r1", "available_s": 0.5},
+        {"kind": "flush", "available_s": 0.9},
+    ]
+    data = gzip.compress("\n".join(map(json.dumps, log)).encode(), mtime=0)
+    marks = read_events(report_inputs.blobs, report_inputs.blobs.put(data, "jsonl.gz"))
+    assert [(mark["t"], mark["kind"], mark["text"]) for mark in marks] == [
+        (0.1, "state", "listen"), (0.3, "state", "speak"), (0.4, "text", "so"), (0.9, "flush", ""),
+    ]  # fmt: skip

@@ -13,7 +13,7 @@ from duplex_bench.records.outcome import Outcome
 from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.findings import Finding, examples, findings
 from duplex_bench.reporting.inputs import SCHEMAS, ReportInputs, SystemInfo, Table, TrackTables
-from duplex_bench.reporting.site.cells import board
+from duplex_bench.reporting.site.cells import Board, board, boards
 from duplex_bench.reporting.site.chunks import ItemChunk, TrackIndex, item_chunks
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
 from duplex_bench.reporting.site.pages import Pages
@@ -70,11 +70,11 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None) -> None:
     drawn = {track.track: _write_figures(track, inputs.systems, folder) for track in inputs.tracks}
 
     pages = Pages(inputs, folder)
-    boards = {track.track: board(track, track.headline_cards, inputs.systems) for track in inputs.tracks}
+    headline = {track.track: boards(track, track.headline_cards, inputs.systems) for track in inputs.tracks}
     found = {track.track: findings(inputs, track) for track in inputs.tracks}
-    pages.write("index.html", "index.html", boards=boards, findings=found, counts=_counts(inputs))
+    pages.write("index.html", "index.html", boards=headline, findings=found, counts=_counts(inputs))
     for track in inputs.tracks:
-        _write_track(pages, inputs, track, boards[track.track], found[track.track], drawn[track.track], tables)
+        _write_track(pages, inputs, track, headline[track.track], found[track.track], drawn[track.track], tables)
     for system in inputs.systems:
         _write_system(pages, inputs, system, tables)
     pages.write("failures.html", "failures.html", tables=tables, by_id=_by_id(tables))
@@ -183,7 +183,7 @@ def _write_track(
     pages: Pages,
     inputs: ReportInputs,
     track: TrackTables,
-    headline: Any,
+    headline: list[tuple[str, Board]],
     found: list[Finding],
     drawn: list[Drawn],
     tables: Sequence[Table],
@@ -193,8 +193,8 @@ def _write_track(
         "track.html",
         f"track-{track.track}.html",
         track=track,
-        board=headline,
-        others=board(track, others, inputs.systems) if others else None,
+        boards=headline,
+        others=boards(track, others, inputs.systems),
         findings=found,
         figures=drawn,
         by_id=_by_id(tables),
@@ -223,8 +223,8 @@ def _write_track(
 
 def _write_system(pages: Pages, inputs: ReportInputs, system: SystemInfo, tables: Sequence[Table]) -> None:
     by_id = _by_id(tables)
-    boards = {track.track: board(track, track.cards, [system]) for track in inputs.tracks}
-    tracks = [track for track in inputs.tracks if boards[track.track].groups]
+    by_track = {track.track: board(track, track.cards, [system]) for track in inputs.tracks}
+    tracks = [track for track in inputs.tracks if by_track[track.track].groups]
     reasons = {
         track.track: Counter(
             row["outcome"] for row in track.rollouts.filter(pl.col("system") == system.name).iter_rows(named=True)
@@ -236,7 +236,7 @@ def _write_system(pages: Pages, inputs: ReportInputs, system: SystemInfo, tables
         pages.system_page(system.name),
         system=system,
         tracks=tracks,
-        boards=boards,
+        boards=by_track,
         outcomes=reasons,
         failures={
             track.track: by_id[f"{track.track}-failures"].frame.filter(pl.col("system") == system.name)

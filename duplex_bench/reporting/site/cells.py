@@ -42,6 +42,31 @@ class Board:
     groups: tuple[tuple[str, tuple[tuple[SystemInfo, tuple[tuple[Cell, ...], ...]], ...]], ...]
 
 
+# Wider tables do not fit a page side by side with their intervals.
+_MOST_COLUMNS = 5
+
+
+def boards(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[SystemInfo]) -> list[tuple[str, Board]]:
+    """Tables of at most five metrics each, with a heading: metrics of one set of conditions stand together.
+
+    The heading is the condition where the track has metrics of different ones (pause, turn end), else empty.
+    """
+    rows = tables.statistics.filter(pl.col("condition") != POOLED).group_by("metric").agg(pl.col("condition").unique())
+    conditions = {row["metric"]: tuple(sorted(row["condition"])) for row in rows.to_dicts()}
+    together: dict[tuple[str, ...], list[MetricCard]] = {}
+    for card in cards:
+        together.setdefault(conditions.get(card.id, ()), []).append(card)
+    found = []
+    for names, members in together.items():
+        parts = -(-len(members) // _MOST_COLUMNS)
+        size = -(-len(members) // parts)
+        for start in range(0, len(members), size):
+            heading = " and ".join(names) or "not measured in this run"
+            part = board(tables, members[start : start + size], systems)
+            found.append((heading if len(together) > 1 else "", part))
+    return found
+
+
 def board(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[SystemInfo]) -> Board:
     """Estimates of ``cards`` for every system of the track; a system without a row shows that it has none."""
     present = set(tables.statistics["system"].unique()) | set(tables.rollouts["system"].unique())

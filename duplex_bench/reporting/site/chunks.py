@@ -202,11 +202,16 @@ def read_events(blobs: BlobStore, digest: str | None) -> list[Row]:
         raise KeyError(f"event log {digest}")
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode("utf-8")
     marks = []
+    last: tuple[str, Any, str] | None = None
     for line in text.splitlines():
         event = json.loads(line)
         at = next((event[name] for name in _EVENT_TIMES if event.get(name) is not None), None)
         kind = str(event.get("kind", event.get("type", "event")))
         if at is not None and kind not in _UNDRAWN_EVENTS:
-            note = event.get("text") or event.get("state") or event.get("reason") or ""
-            marks.append({"t": float(at), "kind": kind, "text": str(note)})
+            note = str(event.get("text") or event.get("state") or event.get("reason") or "")
+            # A system may say its state or a word at every unit: a mark is drawn where something begins.
+            now = (kind, event.get("response_id"), note if kind == "state" else "")
+            if now != last:
+                marks.append({"t": float(at), "kind": kind, "text": note})
+            last = now
     return marks
