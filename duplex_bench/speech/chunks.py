@@ -61,8 +61,9 @@ def sound_chunks(
         while stop - start > most:
             usable = silences[(silences > start) & (silences <= start + most)]
             cut = int(usable[-1]) if len(usable) else start + most
-            chunks.append((start, cut))
-            start = cut
+            following = int(np.searchsorted(sounding, cut))
+            chunks.append((start, int(sounding[following - 1]) + 1))
+            start = int(sounding[following])
         chunks.append((start, stop))
     return np.asarray(chunks, dtype=np.int64)
 
