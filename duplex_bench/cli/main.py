@@ -1,0 +1,165 @@
+"""The ``duplex-bench`` command. Heavy libraries load inside the commands that need them, so that help is quick."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from duplex_bench import __version__
+
+app = typer.Typer(
+    name="duplex-bench",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    help="Measure how talking machines behave in conversation: when they speak, keep silent and stop, and what\n"
+    "they say.\n\n"
+    "A first run on a laptop, with no key and no GPU: duplex-bench run --profile demo",
+)
+
+ProfileOption = Annotated[
+    str, typer.Option("--profile", "-p", help="A shipped profile (demo, paper) or a path to your own TOML file.")
+]
+TrackOption = Annotated[
+    str, typer.Option("--track", "-t", help="multiparty, conversation, or all: which benchmark to run.")
+]
+SystemOption = Annotated[
+    list[str] | None, typer.Option("--system", "-s", help="A system card by name; repeat for several. Default: all.")
+]
+DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
+
+
+def _root() -> Path:
+    """The checkout (or the current folder, for an installed package): where dagster.yaml lies or will lie."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        if (folder / "dagster.yaml").is_file():
+            return folder
+    return here
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"duplex-bench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@app.command()
+def init(data: DataOption = Path("data")) -> None:
+    """Prepare this folder: write dagster.yaml and workspace.yaml if missing, and open the run database once."""
+    from duplex_bench.cli.commands import initialise
+
+    initialise(Path.cwd(), data)
+
+
+@app.command()
+def doctor(profile: ProfileOption = "demo", data: DataOption = Path("data")) -> None:
+    """Check everything a run needs (models by hash, disk, cards, profile) and say what to do about what is missing."""
+    from duplex_bench.cli.doctor import diagnose
+
+    raise typer.Exit(0 if diagnose(_root(), data, profile) else 1)
+
+
+@app.command()
+def plan(
+    profile: ProfileOption = "demo",
+    track: TrackOption = "all",
+    system: SystemOption = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """Say what a run would do before it does it: items, audio minutes, what is cached, time, cost, power."""
+    from duplex_bench.cli.commands import show_plan
+
+    show_plan(_root(), data, profile, track, system or [])
+
+
+@app.command()
+def run(
+    profile: ProfileOption = "demo",
+    track: TrackOption = "all",
+    system: SystemOption = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Run at most this many items per track.")] = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """Run the benchmark: everything from scripts and recordings to the report. Finished work is never done twice."""
+    from duplex_bench.cli.commands import run_benchmark
+
+    raise typer.Exit(run_benchmark(_root(), data, profile, track, system or [], limit))
+
+
+@app.command()
+def status(profile: ProfileOption = "demo", data: DataOption = Path("data")) -> None:
+    """Say what has been run, what is out of date, and what failed, per system."""
+    from duplex_bench.cli.commands import show_status
+
+    show_status(_root(), data, profile)
+
+
+@app.command()
+def report(
+    profile: ProfileOption = "demo",
+    data: DataOption = Path("data"),
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in the default browser.")] = False,
+) -> None:
+    """Build the report again from stored results and print where it is."""
+    from duplex_bench.cli.commands import build_report
+
+    raise typer.Exit(build_report(_root(), data, profile, open_it))
+
+
+@app.command()
+def systems(data: DataOption = Path("data")) -> None:
+    """List the systems that can be run here, and cards that could not be read, with the reason."""
+    from duplex_bench.cli.commands import list_systems
+
+    list_systems(_root() / data)
+
+
+@app.command(name="score-audio")
+def score_audio(
+    user: Annotated[
+        Path, typer.Argument(help="The user's channel, or one two-channel file (left: user, right: system).")
+    ],
+    system: Annotated[Path | None, typer.Argument(help="The system's channel, if it is a file of its own.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="Word times: RTTM, TextGrid or JSON. Default: our own ASR.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the page and tables.")] = Path("score-audio"),
+    data: DataOption = Path("data"),
+) -> None:
+    """Score a recording you already have: pauses, turn ends and interruptions, with a page to listen to. No adapter."""
+    from duplex_bench.cli.commands import score_recording
+
+    raise typer.Exit(score_recording(user, system, labels, out, _root() / data))
+
+
+@app.command()
+def ui(port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000, profile: ProfileOption = "demo") -> None:
+    """Open the Dagster UI on 127.0.0.1 with the runs made here."""
+    from duplex_bench.cli.commands import serve_ui
+
+    raise typer.Exit(serve_ui(_root(), port, profile))
+
+
+def main() -> None:
+    """Entry point: bad input ends with one line that names the remedy, not with a stack."""
+    from duplex_bench.cli.console import error_console
+
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        error_console.print(f"[bold red]error:[/] {error}", highlight=False)
+        raise SystemExit(2) from error
+
+
+if __name__ == "__main__":
+    main()

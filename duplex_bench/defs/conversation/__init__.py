@@ -1,0 +1,1 @@
+"""The conversation track from recordings to items."""

@@ -1,0 +1,1 @@
+"""From items and a card to measurements and statistics: one factory, called once per track."""

@@ -1,0 +1,1 @@
+"""The multiparty track from scripts to items."""

@@ -1,0 +1,71 @@
+"""The report, from the stored tables of both tracks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import dagster as dg
+import polars as pl
+
+from duplex_bench.defs.partitions import CARDS
+from duplex_bench.lib.metadata import reported
+from duplex_bench.lib.resources import WorkspaceResource
+from duplex_bench.records.items import Track
+from duplex_bench.stages import code_versions
+from duplex_bench.stages import report as report_stage
+from duplex_bench.stages.quality import voice_quality
+
+TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
+NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figures")
+
+
+def _ins() -> Mapping[str, dg.AssetIn]:
+    found = {f"{track}_{name}": dg.AssetIn(dg.AssetKey([track, name])) for track in TRACKS for name in NAMES}
+    found["candidates"] = dg.AssetIn(dg.AssetKey(["conversation", "candidates"]))
+    found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
+    return found
+
+
+@dg.asset(
+    key=["results", "voice_quality"],
+    group_name="results",
+    code_version=code_versions.of("multiparty", "voice_quality"),
+    kinds={"audio"},
+    description="The cast listened to by measurement: error rate, level, pitch, distance between voices.",
+)
+def voices(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
+    """Measure the voices."""
+    return reported(voice_quality(workspace.open()))
+
+
+@dg.asset(
+    key=["results", "report"],
+    group_name="results",
+    code_version=code_versions.of("multiparty", "report"),
+    kinds={"html"},
+    ins=_ins(),
+    description="The static report: leaderboards, players, tables, figures, failures, provenance.",
+)
+def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFrame]:
+    """Build the report."""
+    opened = workspace.open()
+    tracks = [report_stage.track_tables(track, {name: stored[f"{track}_{name}"] for name in NAMES}) for track in TRACKS]
+    result = report_stage.report(
+        opened,
+        [track for track in tracks if track.rollouts.height],
+        list(CARDS.values()),
+        {track: stored[f"{track}_figures"] for track in TRACKS},
+        stored["candidates"],
+        stored["voices"],
+    )
+    return reported(result)
+
+
+PLANNED = [
+    dg.AssetSpec(
+        dg.AssetKey(["results", "release"]),
+        deps=[dg.AssetKey(["results", "report"])],
+        group_name="results",
+        kinds={"planned"},
+        description="Not built yet: the public bundle of a run.",
+    )
+]

@@ -1,0 +1,1 @@
+"""One asset, partitioned by system: the card that says what is run."""

@@ -1,0 +1,50 @@
+"""Tables between assets: Parquet in the object store, one object per asset and partition."""
+
+from typing import Any
+
+import dagster as dg
+import polars as pl
+from pydantic import PrivateAttr
+
+from duplex_bench.lib.resources import WorkspaceResource
+from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.frames import read_frame, write_frame
+
+
+class TableIOManager(dg.ConfigurableIOManager):
+    """Stores the table an asset returns and hands it to the assets below.
+
+    An input over several partitions arrives as ``{partition: table}`` of those that exist: what is missing is for the
+    stage to count, since a benchmark with one system still running is no error.
+    """
+
+    workspace: dg.ResourceDependency[WorkspaceResource]
+    _opened: Workspace | None = PrivateAttr(default=None)
+
+    def _workspace(self) -> Workspace:
+        if self._opened is None:
+            self._opened = self.workspace.open()
+        return self._opened
+
+    def handle_output(self, context: dg.OutputContext, obj: pl.DataFrame) -> None:
+        """Write one table."""
+        partition = context.partition_key if context.has_partition_key else None
+        workspace = self._workspace()
+        key = workspace.table_key(tuple(context.asset_key.path), partition)
+        write_frame(workspace.store, key, obj)
+        context.add_output_metadata({"dagster/row_count": obj.height, "table": key})
+
+    def load_input(self, context: dg.InputContext) -> Any:
+        """Read one table, or a dict of tables when the input covers several partitions."""
+        workspace = self._workspace()
+        path = tuple(context.asset_key.path)
+        if not context.has_asset_partitions:
+            return read_frame(workspace.store, workspace.table_key(path, None))
+        if context.has_partition_key:
+            return read_frame(workspace.store, workspace.table_key(path, context.partition_key))
+        keys = {partition: workspace.table_key(path, partition) for partition in context.asset_partition_keys}
+        return {
+            partition: read_frame(workspace.store, key)
+            for partition, key in sorted(keys.items())
+            if workspace.store.exists(key)
+        }

@@ -1,0 +1,35 @@
+"""Cards of the systems that can be run here."""
+
+from pathlib import Path
+
+import polars as pl
+
+from duplex_bench.stages.result import StageResult
+from duplex_bench.systems.card import SystemCard, resolved
+from duplex_bench.systems.registry import CardError, load_cards
+
+
+def readable_cards(user_folder: Path) -> tuple[dict[str, SystemCard], tuple[CardError, ...]]:
+    """Cards by name, and what could not be read: a bad card never stops the others."""
+    registry = load_cards(user_folder)
+    return {name: resolved(found.card, found.folder) for name, found in registry.cards.items()}, registry.errors
+
+
+def card_of(table: pl.DataFrame) -> SystemCard:
+    """The card that ``card_table`` stored."""
+    return SystemCard.model_validate_json(table["card"].item())
+
+
+def card_table(card: SystemCard) -> StageResult:
+    """One row: what is run, and the digest of the settings that rollouts depend on."""
+    row = {
+        "system": card.name,
+        "title": card.title,
+        "family": card.family,
+        "execution_digest": card.execution_digest(),
+        "stands_in_for": card.stands_in_for,
+        "licence": card.licence,
+        "card": card.model_dump_json(),
+    }
+    frame = pl.DataFrame([row])
+    return StageResult(frame, {"family": card.family}, preview=frame.drop("card"))

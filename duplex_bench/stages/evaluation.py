@@ -1,0 +1,315 @@
+"""From items and one system to its measurements: rollouts, activity, words, judgements, scores. Both tracks."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from duplex_bench.judging import embedded_judge
+from duplex_bench.judging.rubrics import rubric
+from duplex_bench.records import tables
+from duplex_bench.records.items import Item, Track
+from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
+from duplex_bench.records.rollouts import RolloutRecord
+from duplex_bench.records.score import Judgement, Measurement, Question
+from duplex_bench.records.transcripts import Activity, Transcript
+from duplex_bench.rollout.plan import plan_for
+from duplex_bench.rollout.record import execution_key
+from duplex_bench.speech import engines
+from duplex_bench.stages import rollout_tasks, scoring
+from duplex_bench.stages.measured import Measured, measured
+from duplex_bench.stages.pool import pool
+from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.rollout_tasks import ListenTask, RolloutTask
+from duplex_bench.stages.work import Task, WorkDone, resume
+from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.digests import digest_value
+from duplex_bench.storage.frames import frame_of
+from duplex_bench.storage.serial import from_json, to_json
+from duplex_bench.systems.card import SystemCard
+
+# Raise when the stage's own code changes what it stores; engines, gate and metrics carry versions of their own.
+ACTIVITY_VERSION = 1
+WORDS_VERSION = 1
+
+
+def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: SystemCard) -> StageResult:
+    """Run ``card``'s system on every item: one row per item and repeat, whatever the outcome."""
+    settings = workspace.profile.rollout
+    tasks: list[Task] = []
+    planned: list[_Planned] = []
+    for row in items.iter_rows(named=True):
+        plan = plan_for(row["protocol"], settings.protocols)
+        for repeat in range(settings.repeats):
+            key = execution_key(
+                card.execution_digest(),
+                row["stimulus_digest"],
+                plan,
+                repeat,
+                card.adapter_version,
+                card.model_id,
+                card.epoch,
+            )
+            planned.append(_Planned(row["item_id"], row["stimulus_digest"], key, repeat))
+            if track in card.tracks:
+                argument = RolloutTask(key, row["stimulus"], plan, repeat, settings.attempts)
+                tasks.append(Task(key, row["item_id"], argument))
+    done = resume(
+        workspace.ledger(f"{track}/rollouts/{card.name}"),
+        f"{track} rollouts {card.name}",
+        tasks,
+        rollout_tasks.run_rollout,
+        executor=pool(workspace.profile.processes),
+        common=(str(workspace.data), card.model_dump_json(), card.name),
+        final=rollout_tasks.is_final,
+    )
+    rows = [_rollout_row(one, card, track, done) for one in planned]
+    frame = frame_of(rows, tables.ROLLOUTS)
+    by_outcome = {f"outcome_{name}": count for name, count in frame["outcome"].value_counts().iter_rows()}
+    totals = {
+        "audio_minutes": round(float(frame["timeline_s"].sum()) / 60, 2),
+        "compute_s": round(float(frame["compute_s"].sum()), 2),
+    }
+    return StageResult(frame, {**done.counts(), **by_outcome, **totals}, preview=frame.drop("listener_audio", "events"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    item_id: str
+    stimulus_digest: str
+    rollout_key: str
+    repeat: int
+
+
+def _rollout_row(one: _Planned, card: SystemCard, track: Track, done: WorkDone) -> dict[str, object]:
+    if one.rollout_key in done.payloads:
+        record = from_json(RolloutRecord, done.payloads[one.rollout_key])
+    else:
+        outcome, reason = Outcome.TRANSPORT_ERROR, done.failed.get(one.rollout_key, "")
+        if track not in card.tracks:
+            outcome, reason = Outcome.NOT_APPLICABLE, f"the card names no {track} track"
+        record = RolloutRecord(
+            rollout_key=one.rollout_key,
+            system=card.name,
+            stimulus_digest=one.stimulus_digest,
+            repeat=one.repeat,
+            outcome=outcome,
+            reason=reason,
+            listener_audio=None,
+            sample_rate_hz=0,
+            timeline_s=0.0,
+            input_s=0.0,
+            events=None,
+            compute_s=0.0,
+            wall_s=0.0,
+        )
+    row: dict[str, object] = {name: getattr(record, name) for name in tables.ROLLOUTS if name != "item_id"}
+    return {**row, "item_id": one.item_id, "system": card.name, "outcome": str(record.outcome)}
+
+
+def _listened(rollout_table: pl.DataFrame) -> Iterator[tuple[str, str, str | None]]:
+    scored = rollout_table.filter(pl.col("outcome").is_in([str(outcome) for outcome in SCORED_OUTCOMES]))
+    yield from scored.select("rollout_key", "item_id", "listener_audio").unique("rollout_key", keep="first").iter_rows()
+
+
+def activity(workspace: Workspace, track: Track, rollout_table: pl.DataFrame, system: str) -> StageResult:
+    """Speech intervals of every scored rollout's listener audio."""
+    profile = workspace.profile
+    detector = engines.voice_activity(profile.speech.voice_activity)
+    tasks = [
+        Task(
+            digest_value("activity", ACTIVITY_VERSION, key, audio, profile.gate, detector.engine_id),
+            item_id,
+            ListenTask(key, audio),
+        )
+        for key, item_id, audio in _listened(rollout_table)
+    ]
+    done = resume(
+        workspace.ledger(f"{track}/activity/{system}"),
+        f"{track} activity {system}",
+        tasks,
+        rollout_tasks.measure_activity,
+        executor=pool(profile.processes),
+        common=(str(workspace.data), profile.gate, profile.speech),
+    )
+    rows: list[dict[str, object]] = []
+    for task in tasks:
+        if task.key in done.payloads:
+            found = from_json(Activity, done.payloads[task.key])
+            row = {name: getattr(found, name) for name in tables.ACTIVITY if name != "system"}
+            lists = {name: [list(pair) for pair in row[name]] for name in ("gate_s", "vad_s")}
+            rows.append({**row, **lists, "system": system})
+    frame = frame_of(rows, tables.ACTIVITY)
+    spoken = sum(stop - start for row in rows for start, stop in row["gate_s"])  # type: ignore[attr-defined]
+    return StageResult(frame, {**done.counts(), "speech_minutes": round(spoken / 60, 2)})
+
+
+def words(workspace: Workspace, track: Track, rollout_table: pl.DataFrame, system: str) -> StageResult:
+    """Words of every scored rollout's listener audio, with times."""
+    profile = workspace.profile
+    recogniser = engines.recogniser(profile.speech.recogniser, workspace.store)
+    tasks = [
+        Task(digest_value("words", WORDS_VERSION, key, audio, recogniser.engine_id), item_id, ListenTask(key, audio))
+        for key, item_id, audio in _listened(rollout_table)
+    ]
+    done = resume(
+        workspace.ledger(f"{track}/words/{system}"),
+        f"{track} words {system}",
+        tasks,
+        rollout_tasks.transcribe,
+        executor=pool(profile.processes),
+        common=(str(workspace.data), profile.speech),
+    )
+    rows: list[dict[str, object]] = []
+    for task in tasks:
+        if task.key in done.payloads:
+            found = from_json(Transcript, done.payloads[task.key])
+            rows.append(
+                {
+                    "rollout_key": found.rollout_key,
+                    "system": system,
+                    "text": " ".join(word.text for word in found.words),
+                    "n_words": len(found.words),
+                    "words": [
+                        {"text": w.text, "start_s": w.start_s, "end_s": w.end_s, "aligned": w.aligned}
+                        for w in found.words
+                    ],
+                    "engine": found.engine,
+                }
+            )
+    frame = frame_of(rows, tables.WORDS)
+    unaligned = sum(
+        not word.aligned
+        for task in tasks
+        if task.key in done.payloads
+        for word in from_json(Transcript, done.payloads[task.key]).words
+    )
+    counts = {**done.counts(), "words": int(frame["n_words"].sum()), "words_not_aligned": unaligned}
+    return StageResult(frame, counts, preview=frame.drop("words"))
+
+
+def judgements(
+    workspace: Workspace,
+    track: Track,
+    items: pl.DataFrame,
+    rollout_table: pl.DataFrame,
+    activity_table: pl.DataFrame,
+    words_table: pl.DataFrame,
+    system: str,
+) -> StageResult:
+    """A verdict for every question that a rollout raises, by the embedded stand-ins for a judge."""
+    asked: list[tuple[str, Item, str, Question]] = []
+    for one in measured(items, rollout_table, activity_table, words_table):
+        if one.why_not_scored is None:
+            for question in scoring.questions(track, one, workspace.profile):
+                key = digest_value(
+                    "judgement", embedded_judge.version(question.rubric), question.rubric, question.fields
+                )
+                asked.append((key, one.item, one.rollout_key, question))
+    tasks = [Task(key, item.item_id, question) for key, item, _, question in asked]
+    done = resume(workspace.ledger(f"{track}/judgements/{system}"), f"{track} judgements {system}", tasks, _judge)
+    rows: list[dict[str, object]] = []
+    for key, item, rollout_key, question in asked:
+        if key in done.payloads:
+            verdict = from_json(Judgement, done.payloads[key])
+            rows.append(
+                {
+                    "judgement_id": digest_value("judgement_id", key, rollout_key, question.question_id)[:24],
+                    "rollout_key": rollout_key,
+                    "item_id": item.item_id,
+                    "window_id": question.window_id,
+                    "system": system,
+                    "rubric": verdict.rubric,
+                    "rubric_version": verdict.rubric_version,
+                    "judge": verdict.judge,
+                    "verdict": verdict.verdict,
+                    "reason": verdict.reason,
+                    "raw": verdict.raw,
+                }
+            )
+    frame = frame_of(rows, tables.JUDGEMENTS)
+    undecided = frame["verdict"].null_count()
+    return StageResult(frame, {**done.counts(), "verdicts": frame.height - undecided, "no_verdict": undecided})
+
+
+def _question_key(question: Question) -> str:
+    prompt = rubric(question.rubric).sha256
+    return digest_value("judgement", embedded_judge.version(question.rubric), prompt, question.rubric, question.fields)
+
+
+def _judge(question: Question) -> str:
+    return to_json(embedded_judge.judge(question))
+
+
+def measurements(
+    workspace: Workspace,
+    track: Track,
+    items: pl.DataFrame,
+    rollout_table: pl.DataFrame,
+    activity_table: pl.DataFrame,
+    words_table: pl.DataFrame,
+    judgement_table: pl.DataFrame,
+    system: str,
+) -> StageResult:
+    """Every metric on every window of every planned rollout: a value or a reason, nothing left out."""
+    verdicts = scoring.verdicts_by_rollout(judgement_table)
+    tasks: list[Task] = []
+    for one in measured(items, rollout_table, activity_table, words_table):
+        given = verdicts.get(one.rollout_key, {})
+        tasks.append(
+            Task(
+                digest_value(
+                    "measurements",
+                    scoring.versions(track),
+                    scoring.settings(track, workspace.profile),
+                    one.item.item_id,
+                    one.item.condition,
+                    one.item.reference,
+                    one.outcome,
+                    one.reason,
+                    one.timeline_s,
+                    None if one.gate_s is None else one.gate_s.tolist(),
+                    None if one.vad_s is None else one.vad_s.tolist(),
+                    None if one.transcript is None else one.transcript.words,
+                    given,
+                ),
+                one.item.item_id,
+                (one, given),
+            )
+        )
+
+    def score(argument: tuple[Measured, dict[str, Judgement]]) -> str:
+        one, given = argument
+        return to_json(scoring.score(track, one, given, workspace.profile))
+
+    done = resume(workspace.ledger(f"{track}/measurements/{system}"), f"{track} measurements {system}", tasks, score)
+    rows: list[dict[str, object]] = []
+    for task in tasks:
+        one, _ = task.argument  # type: ignore[misc]
+        found = from_json(list[Measurement], done.payloads[task.key]) if task.key in done.payloads else []
+        rows += [measurement_row(system, one.rollout_key, one.item, measurement) for measurement in found]
+    frame = frame_of(rows, tables.MEASUREMENTS)
+    n_scored = frame.height - frame["value"].null_count()
+    counts = {**done.counts(), "scores": n_scored, "reasons": frame.height - n_scored}
+    return StageResult(frame, counts, preview=frame.drop("details"))
+
+
+def measurement_row(system: str, rollout_key: str, item: Item, measurement: Measurement) -> dict[str, object]:
+    """One score as a row; its id is equal wherever the same rollout's same window is scored."""
+    names = (rollout_key or system, item.item_id, measurement.window_id, measurement.metric)
+    return {
+        "measurement_id": digest_value("measurement", *names)[:24],
+        "system": system,
+        "item_id": item.item_id,
+        "rollout_key": rollout_key,
+        "window_id": measurement.window_id,
+        "cluster": item.cluster,
+        "condition": item.condition,
+        "metric": measurement.metric,
+        "metric_version": measurement.metric_version,
+        "value": measurement.score.value,
+        "reason": measurement.score.reason,
+        "at_s": measurement.at_s,
+        "details": json.dumps(measurement.details, sort_keys=True),
+    }

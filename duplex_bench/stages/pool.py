@@ -1,0 +1,41 @@
+"""One pool of warm worker processes for everything that runs an engine.
+
+Engines are single-threaded so that their output is the same bytes each time; processes give the parallelism, and a
+worker keeps its loaded models from one stage to the next.
+"""
+
+import atexit
+import multiprocessing
+import os
+import signal
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any
+
+_pools: dict[int, ProcessPoolExecutor] = {}
+
+
+def _start_worker() -> None:
+    # Ctrl-C reaches the whole process group: the parent decides what it means, workers finish their item.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def pool(n_processes: int | None = None) -> ProcessPoolExecutor:
+    """The pool of this process, started at first use with ``n_processes`` workers (default: one per core)."""
+    wanted = n_processes or os.cpu_count() or 1
+    if wanted not in _pools:
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        context = multiprocessing.get_context("spawn")
+        _pools[wanted] = ProcessPoolExecutor(wanted, mp_context=context, initializer=_start_worker)
+    return _pools[wanted]
+
+
+def close() -> None:
+    """Stop the workers; waiting items are dropped, running ones finish."""
+    for executor in _pools.values():
+        executor.shutdown(wait=True, cancel_futures=True)
+    _pools.clear()
+
+
+atexit.register(close)
+
+AnyFuture = Future[Any]

@@ -1,0 +1,176 @@
+"""A profile: every number a run may change, in one frozen object, read from TOML with unknown keys refused."""
+
+import dataclasses
+import tomllib
+import types
+import typing
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from duplex_bench.audio.gate import GateSettings
+from duplex_bench.conversation.curation_rules import CurationSettings
+from duplex_bench.conversation.generator import GeneratorSettings
+from duplex_bench.conversation.labels import LabelRules
+from duplex_bench.conversation.ranking import RankingSettings
+from duplex_bench.conversation.scoring import ScoringSettings as ConversationScoring
+from duplex_bench.multiparty.grammar import GrammarSettings
+from duplex_bench.multiparty.rules import ScoringRules
+from duplex_bench.multiparty.scenes import SceneLayout
+from duplex_bench.rollout.plan import ProtocolSettings
+from duplex_bench.storage.digests import digest_value
+
+
+class ProfileError(ValueError):
+    """The profile cannot be used; the message names file, key and remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechSettings:
+    """Which engines speak and listen. ``recogniser`` transcribes systems; the cascades bring their own."""
+
+    text_to_speech: str = "embedded"
+    recogniser: str = "whisper-base"
+    voice_activity: str = "silero"
+
+
+@dataclass(frozen=True, slots=True)
+class MultipartySettings:
+    """Scripts and scenes of the multiparty track. ``scenario_file`` names a user's own scenarios (else the grammar).
+
+    ``detector`` says whose speech intervals are scored: the voice detector as in the paper, or the energy gate.
+    """
+
+    grammar: GrammarSettings
+    layout: SceneLayout = field(default_factory=SceneLayout)
+    scoring: ScoringRules = field(default_factory=ScoringRules)
+    detector: Literal["vad", "gate"] = "vad"
+    scenario_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSettings:
+    """Where conversations come from: generated ones in the Seamless format, a Seamless folder, or two-channel files."""
+
+    kind: Literal["synthetic", "seamless", "two_channel"] = "synthetic"
+    path: str = ""
+    licence: str = ""
+    min_duration_s: float = 420.0
+    liveliness_cutoff: float = 0.75
+    liveliness_top_share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSettings:
+    """Corpus, labels, funnel and draw of the conversation track."""
+
+    generator: GeneratorSettings
+    corpus: CorpusSettings = field(default_factory=CorpusSettings)
+    labels: LabelRules = field(default_factory=LabelRules)
+    curation: CurationSettings = field(default_factory=CurationSettings)
+    ranking: RankingSettings = field(default_factory=RankingSettings)
+    scoring: ConversationScoring = field(default_factory=ConversationScoring)
+    history_s: float = 164.0
+    sample_rate_hz: int = 24_000
+    gap_fill_min_s: float = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutSettings:
+    """How systems are run: protocols, repeats, attempts at what failed in transport."""
+
+    protocols: ProtocolSettings = field(default_factory=ProtocolSettings)
+    stream_rate_hz: int = 24_000
+    repeats: int = 1
+    attempts: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsSettings:
+    """Resampling of clusters and the level of intervals."""
+
+    n_resamples: int = 2000
+    level: float = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Everything a run may change. ``systems`` names the cards to run; empty means all that can run here."""
+
+    name: str
+    seed: int
+    multiparty: MultipartySettings
+    conversation: ConversationSettings
+    speech: SpeechSettings = field(default_factory=SpeechSettings)
+    gate: GateSettings = field(default_factory=GateSettings)
+    rollout: RolloutSettings = field(default_factory=RolloutSettings)
+    statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
+    systems: tuple[str, ...] = ()
+    processes: int = 0
+
+    @property
+    def digest(self) -> str:
+        """Digest of every setting that can change a number (not of how many processes compute it)."""
+        return digest_value("profile", dataclasses.replace(self, processes=0))
+
+
+def shipped_profiles() -> tuple[str, ...]:
+    """Names of the profiles inside the package."""
+    folder = resources.files("duplex_bench.profiles")
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")))
+
+
+def load_profile(name_or_path: str) -> Profile:
+    """A shipped profile by name, or a TOML file by path.
+
+    Raises:
+        ProfileError: no such profile, no TOML, an unknown key, or a value of the wrong type.
+    """
+    if name_or_path in shipped_profiles():
+        source = f"{name_or_path}.toml"
+        text = (resources.files("duplex_bench.profiles") / source).read_text("utf-8")
+    else:
+        path = Path(name_or_path)
+        if not path.is_file():
+            known = ", ".join(shipped_profiles())
+            raise ProfileError(f"{name_or_path}: no such profile: name one of {known}, or a TOML file")
+        source, text = str(path), path.read_text("utf-8")
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProfileError(f"{source}: not TOML: {error}") from error
+    return parse_profile(table, source)
+
+
+def parse_profile(table: dict[str, Any], source: str) -> Profile:
+    """The profile that a TOML table describes; ``source`` names it in errors."""
+    _refuse_unknown(Profile, table, source, "")
+    try:
+        profile: Profile = TypeAdapter(Profile).validate_python(table)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ProfileError(f"{source}: key {where}: {first['msg']} (found {first.get('input')!r})") from error
+    return profile
+
+
+def _refuse_unknown(kind: Any, table: dict[str, Any], source: str, prefix: str) -> None:
+    hints = typing.get_type_hints(kind)
+    known = {entry.name for entry in dataclasses.fields(kind)}
+    for key, value in table.items():
+        if key not in known:
+            raise ProfileError(f"{source}: unknown key {prefix}{key}: known here are {', '.join(sorted(known))}")
+        inner = _dataclass_in(hints[key])
+        if inner is not None and isinstance(value, dict):
+            _refuse_unknown(inner, value, source, f"{prefix}{key}.")
+
+
+def _dataclass_in(hint: Any) -> Any:
+    if dataclasses.is_dataclass(hint):
+        return hint
+    if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
+        return next((part for part in typing.get_args(hint) if dataclasses.is_dataclass(part)), None)
+    return None

@@ -1,0 +1,138 @@
+"""The report over both tracks, from stored tables."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from duplex_bench.records import tables as schemas
+from duplex_bench.records.items import Track
+from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, Table, TrackTables
+from duplex_bench.reporting.site import build_site
+from duplex_bench.reporting.tables import cast_quality, funnel
+from duplex_bench.stages import conversation, scoring
+from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.stand_ins import STAND_INS
+from duplex_bench.stages.summary import joined, stored_figures
+from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.digests import digest_value
+from duplex_bench.storage.provenance import provenance
+from duplex_bench.systems.card import SystemCard
+
+PER_SYSTEM: Mapping[str, schemas.Schema] = {
+    "rollouts": schemas.ROLLOUTS,
+    "activity": schemas.ACTIVITY,
+    "words": schemas.WORDS,
+    "judgements": schemas.JUDGEMENTS,
+    "measurements": schemas.MEASUREMENTS,
+}
+BOUNDS = (
+    SystemInfo(conversation.PERSON, "The person", "bound", "Bounds", True, "What the person did, by construction."),
+    SystemInfo(
+        conversation.CEILING, "Ceiling", "bound", "Bounds", True, "The person's own reply through the recogniser."
+    ),
+    SystemInfo(conversation.FLOOR, "Floor", "bound", "Bounds", True, "The person's reply at another turn end."),
+)
+
+
+def track_tables(track: Track, stored: Mapping[str, Any]) -> TrackTables:
+    """Every stored table of one track by name; those of ``PER_SYSTEM`` come as one table a system and are joined."""
+    return TrackTables(
+        track=track,
+        items=stored["items"],
+        statistics=stored["statistics"],
+        comparisons=stored["comparisons"],
+        cards=scoring.metric_cards(track),
+        **{name: joined(stored[name], schema) for name, schema in PER_SYSTEM.items()},
+    )
+
+
+def system_infos(cards: Sequence[SystemCard], track: Track | None = None) -> tuple[SystemInfo, ...]:
+    """What the report says about each system. On the multiparty track cascades stand in a group of their own."""
+    infos = [_info(card, track) for card in sorted(cards, key=lambda card: (card.family == "policy", card.name))]
+    return (*infos, *BOUNDS)
+
+
+def _info(card: SystemCard, track: Track | None) -> SystemInfo:
+    group = "Reference policies" if card.family == "policy" else "Systems"
+    if card.endpointer_dependent and track != "conversation":
+        group = "Endpointer-dependent"
+    return SystemInfo(
+        name=card.name,
+        title=card.title,
+        family=card.family,
+        group=group,
+        reference=card.family == "policy",
+        summary=card.notes,
+        licence=card.licence,
+        stands_in_for=card.stands_in_for,
+        card={name: str(value) for name, value in card.model_dump(mode="json").items() if value not in ("", {}, [])},
+    )
+
+
+def facts(workspace: Workspace) -> dict[str, str]:
+    """Provenance as flat text."""
+    told = provenance(workspace.profile.name, workspace.profile.digest)
+    found = {field.name: getattr(told, field.name) for field in dataclasses.fields(told) if field.name != "packages"}
+    return {
+        **{name: value or "none" for name, value in found.items()},
+        **{f"package {name}": version for name, version in told.packages.items()},
+        "licence of outputs": "machine-generated; synthetic speech and text of the embedded models",
+    }
+
+
+def report(
+    workspace: Workspace,
+    tracks: Sequence[TrackTables],
+    cards: Sequence[SystemCard],
+    figures: Mapping[str, pl.DataFrame],
+    candidates: pl.DataFrame | None,
+    voices: pl.DataFrame | None,
+    out: Path | None = None,
+) -> StageResult:
+    """Build the static report; one row per track with what it shows."""
+    extra: list[Table] = []
+    if candidates is not None:
+        extra.append(funnel(conversation.funnel_frame(workspace, candidates)))
+    if voices is not None:
+        extra.append(cast_quality(voices))
+    run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]
+    inputs = ReportInputs(
+        title="duplex_bench report",
+        run_id=run_id,
+        profile=workspace.profile.name,
+        tracks=tuple(tracks),
+        systems=system_infos(cards),
+        blobs=workspace.blobs,
+        provenance=facts(workspace),
+        stand_ins=STAND_INS,
+        extra_tables=tuple(extra),
+        notes=_notes(tracks),
+    )
+    drawn = {name: stored_figures(workspace, frame) for name, frame in figures.items()}
+    index = build_site(inputs, out or workspace.report_folder, drawn=drawn)
+    rows = [
+        {
+            "track": table.track,
+            "items": table.items.height,
+            "systems": table.rollouts["system"].n_unique(),
+            "rollouts": table.rollouts.height,
+            "scores": table.measurements.height,
+            "run_id": run_id,
+        }
+        for table in tracks
+    ]
+    return StageResult(pl.DataFrame(rows), {"report": str(index), "run_id": run_id})
+
+
+def _notes(tracks: Sequence[TrackTables]) -> tuple[str, ...]:
+    notes = []
+    for table in tracks:
+        clusters = table.items["cluster"].n_unique()
+        notes.append(
+            f"{table.title}: {clusters} clusters (scenarios or conversations). The pairwise table gives the smallest "
+            "difference that this many can detect."
+        )
+    return tuple(notes)

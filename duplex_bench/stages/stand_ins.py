@@ -1,0 +1,56 @@
+"""What each embedded engine does here, and what a full-size run would use in its place."""
+
+from typing import Final
+
+from duplex_bench.reporting.inputs import StandIn
+
+STAND_INS: Final = (
+    StandIn(
+        "voices",
+        "hibari heart with four recipes of it, joe (Piper)",
+        "Qwen3-TTS",
+        "Apache-2.0, CC0",
+        "clean American voices, four of five from one model: speaker differences are smaller than between people",
+    ),
+    StandIn(
+        "words of systems",
+        "Whisper base int8 with forced alignment by PocketSphinx",
+        "the papers' Whisper transcripts",
+        "MIT, BSD-2-Clause",
+        "text and voices come from matched models: error rates here say little about real people",
+    ),
+    StandIn("voice activity", "silero VAD 6.2.3", "the same", "MIT", "onsets +22 ms, offsets +60 ms late"),
+    StandIn(
+        "answer judge",
+        "strict word matcher",
+        "Claude Opus 5",
+        "this project",
+        "a right answer in other words counts as wrong",
+    ),
+    StandIn(
+        "acknowledgement judge",
+        "closed lexicon",
+        "Claude Opus 5",
+        "this project",
+        "what the lexicon does not know has no verdict; its share is printed",
+    ),
+    StandIn("point judge", "heuristic ranking", "GPT-4o", "this project", "incoherent windows are not rejected"),
+    StandIn("scripts", "grammar engine", "a text model", "this project", "sentences recur; answers are computed"),
+    StandIn(
+        "conversations",
+        "generated sessions in the Seamless Interaction format",
+        "Seamless Interaction",
+        "this project",
+        "planted turns and pauses: these are checks of the instrument, not results about people",
+    ),
+    StandIn(
+        "sentence vectors", "MiniLM L6 v2 int8", "the same in float32", "Apache-2.0", "cosines move by up to 0.016"
+    ),
+    StandIn(
+        "systems",
+        "cascades of silero or smart-turn, Whisper tiny.en, a reply rule and hibari",
+        "hosted realtime systems",
+        "this project",
+        "they listen and speak, but reply by rule",
+    ),
+)

@@ -1,0 +1,134 @@
+"""Work by content key: what is finished is reused, what fails is counted, an interrupt loses nothing finished."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
+from typing import Literal
+
+from duplex_bench.stages import progress
+from duplex_bench.storage.ledger import ItemLedger, LedgerRecord
+
+IN_FLIGHT_PER_RUN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One piece of work: ``key`` says all that its result depends on, ``argument`` is what the function is given."""
+
+    key: str
+    item_id: str
+    argument: object
+
+
+@dataclass(slots=True)
+class WorkDone:
+    """Results by key, as JSON; what was computed now, what was found finished, and what failed and why."""
+
+    payloads: dict[str, str] = field(default_factory=dict)
+    computed: list[str] = field(default_factory=list)
+    reused: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def counts(self) -> dict[str, int | float | str]:
+        """Counts that add up: planned = computed + reused + failed."""
+        planned = len(self.computed) + len(self.reused) + len(self.failed)
+        return {
+            "planned": planned,
+            "computed": len(self.computed),
+            "reused": len(self.reused),
+            "failed": len(self.failed),
+        }
+
+
+def resume(
+    ledger: ItemLedger,
+    stage: str,
+    tasks: Sequence[Task],
+    function: Callable[..., str],
+    executor: Executor | None = None,
+    common: tuple[object, ...] = (),
+    final: Callable[[str], bool] = bool,
+) -> WorkDone:
+    """Run ``function(*common, argument) -> JSON`` for every task whose key has no finished record.
+
+    A payload that is not ``final`` (a rollout lost in transport, say) is handed back and reported, but the next run
+    tries its task again.
+
+    With an executor the function must be importable by name. An item that raises ValueError or OSError is recorded
+    as failed and the rest goes on; it is tried again by the next run. Whatever ends the stage, finished items are kept.
+    """
+    done = WorkDone()
+    finished = ledger.finished()
+    waiting: dict[str, Task] = {}
+    for task in tasks:
+        if task.key in finished:
+            done.payloads[task.key] = finished[task.key].payload
+            done.reused.append(task.key)
+        else:
+            waiting.setdefault(task.key, task)
+    done.reused = list(dict.fromkeys(done.reused))
+    total = len(done.reused) + len(waiting)
+    _tell(stage, done, total)
+    try:
+        for task, payload, error in _run(list(waiting.values()), function, executor, common):
+            if error:
+                done.failed[task.key] = error
+                ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
+            else:
+                done.payloads[task.key] = payload
+                done.computed.append(task.key)
+                status: Literal["ok", "failed"] = "ok" if final(payload) else "failed"
+                ledger.add(LedgerRecord(task.key, task.item_id, status, payload=payload))
+            _tell(stage, done, total)
+    finally:
+        ledger.flush()
+    return done
+
+
+def _tell(stage: str, done: WorkDone, total: int) -> None:
+    n_done = len(done.computed) + len(done.reused) + len(done.failed)
+    progress.tell(progress.Progress(stage, n_done, total, len(done.reused), len(done.failed)))
+
+
+def _run(
+    tasks: Sequence[Task], function: Callable[..., str], executor: Executor | None, common: tuple[object, ...]
+) -> Iterator[tuple[Task, str, str]]:
+    if executor is None:
+        for task in tasks:
+            try:
+                yield task, function(*common, task.argument), ""
+            except (ValueError, OSError) as error:
+                yield task, "", _said(error)
+        return
+    running: dict[Future[str], Task] = {}
+    queue = iter(tasks)
+    try:
+        while True:
+            # Only a few items are handed over at a time, so that an interrupt waits for those and no more.
+            for waiting in itertools.islice(queue, IN_FLIGHT_PER_RUN - len(running)):
+                running[executor.submit(function, *common, waiting.argument)] = waiting
+            if not running:
+                return
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task = running.pop(future)
+                raised = future.exception()
+                if raised is None:
+                    yield task, future.result(), ""
+                elif isinstance(raised, ValueError | OSError):
+                    yield task, "", _said(raised)
+                else:
+                    raise raised
+    except (KeyboardInterrupt, GeneratorExit):
+        for future in running:
+            future.cancel()
+        raise
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def lookup(done: WorkDone, keys: Mapping[str, str]) -> dict[str, str]:
+    """Payload per id for ids whose work succeeded: ``keys`` maps an id to its key."""
+    return {item: done.payloads[key] for item, key in keys.items() if key in done.payloads}
