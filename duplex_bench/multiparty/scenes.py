@@ -23,9 +23,11 @@ class SceneLayout:
     """Where utterances lie. All layout numbers are ours: the paper says only that T leaves 5 s to start speaking."""
 
     sample_rate_hz: int = 24_000
-    gap_min_s: float = 0.25
-    """Shortest and longest pause between turns; each is drawn by name, equal in both conditions of a pair."""
-    gap_max_s: float = 0.55
+    gap_min_s: float = 0.35
+    """Shortest and longest pause between turns; each is drawn by name, equal in both conditions of a pair. The
+    shortest stays above what the voice detector joins (0.25 s and its edge bias), so that boundaries can be checked.
+    """
+    gap_max_s: float = 0.65
     gap_after_t_s: float = 5.0
     gap_after_n4q_s: float = 3.0
     preamble_gap_s: float = 1.0

@@ -75,6 +75,4 @@ def test_cards_are_the_metrics_and_the_page() -> None:
         "fresh_onset_response", "answer_accuracy", "silence_preservation", "answering_window_yield",
     ]  # fmt: skip
     page = Path(__file__).parents[2] / "docs" / "metrics-multiparty.md"
-    assert page.read_text("utf-8") == as_markdown(), (
-        "write it anew: python -m duplex_bench.multiparty.docs"
-    )
+    assert page.read_text("utf-8") == as_markdown(), "write it anew: python -m duplex_bench.multiparty.docs"

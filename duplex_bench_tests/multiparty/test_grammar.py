@@ -16,6 +16,7 @@ from duplex_bench.multiparty.scripts import Pair
 from duplex_bench.multiparty.spoken import cardinal, clock
 from duplex_bench.multiparty.validate import pair_faults
 from duplex_bench.storage.digests import digest_value
+from duplex_bench.storage.serial import from_json, to_json
 from duplex_bench.text.normalise import normalise
 
 pytestmark = pytest.mark.unit
@@ -110,6 +111,13 @@ def test_first_pairs_do_not_depend_on_the_number() -> None:
     few, many = generate_pairs(GrammarSettings(5, seed=9)), generate_pairs(GrammarSettings(25, seed=9))
     assert many[:5] == few
     assert generate_pairs(GrammarSettings(5, seed=10)) != few
+
+
+def test_pairs_and_settings_are_plain_data() -> None:
+    settings = GrammarSettings(2, size=SIZES["demo"])
+    assert digest_value(settings) != digest_value(GrammarSettings(2))
+    for pair in generate_pairs(settings):
+        assert from_json(Pair, to_json(pair)) == pair
 
 
 def test_same_pairs_in_another_process() -> None:

@@ -36,7 +36,7 @@ def test_both_conditions_share_gaps(
     assert [turn.start_sample for turn in here.turns] == [turn.start_sample for turn in there.turns]
     gaps = [layout.gap_samples("s1", turn) for turn in explicit_script.utterances if turn.turn_type not in ("T", "N4Q")]
     assert len(set(gaps)) > 1
-    assert all(0.25 * RATE_HZ <= gap <= 0.55 * RATE_HZ for gap in gaps)
+    assert all(0.35 * RATE_HZ <= gap <= 0.65 * RATE_HZ for gap in gaps)
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,8 @@ def test_layout_and_voices_refuse_nonsense() -> None:
     with pytest.raises(ValueError, match="tail_s"):
         SceneLayout(tail_s=-1.0)
     assert VoiceMap().voice_of("C") == "c"
-    with pytest.raises(ValueError, match="no voice"):
-        VoiceMap({"A": "a", "B": "b", "C": "c"})
     with pytest.raises(ValueError, match="different"):
-        VoiceMap({"A": "a", "B": "b", "C": "c", "D": "a"})
+        VoiceMap(d="a")
     with pytest.raises(ValueError, match="unknown"):
         VoiceMap().voice_of("E")
 

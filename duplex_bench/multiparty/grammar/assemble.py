@@ -139,7 +139,9 @@ def _in_order(
     kept = loose[len(moved) :]
     if not after and not kept:
         kept = [moved.pop()]
-    early = _interleaved(draw, _interleaved(draw, _interleaved(draw, evidence, distractors), before), moved)
+    # A distractor refers to what the evidence is about, so it never opens the conversation.
+    told = [evidence[0], *_interleaved(draw, evidence[1:], distractors)]
+    early = _interleaved(draw, _interleaved(draw, told, before), moved)
     if early[-1] is resolved:
         # An answer to the resolved question must not run into the request, where something can stand between.
         early = [*early[:-2], early[-1], early[-2]] if early[-2] not in fact else early

@@ -193,6 +193,7 @@ def _most(draw: Draw, domain: Domain) -> Task:
 
 
 FAMILIES: Final[Mapping[str, Callable[[Draw, Domain], Task]]] = {
-    "total": _total, "left": _left, "cost": _cost, "bill": _bill, "budget": _budget, "ready": _ready,
-    "wait": _wait, "where": _where, "contest": _contest, "who": _who, "most": _most,
+    "total": _total, "where": _where, "cost": _cost, "who": _who, "ready": _ready, "contest": _contest,
+    "left": _left, "most": _most, "bill": _bill, "wait": _wait, "budget": _budget,
 }  # fmt: skip
+"""In an order in which a draw of a few pairs already asks for different things."""
