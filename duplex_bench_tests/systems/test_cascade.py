@@ -110,7 +110,8 @@ def test_a_duty_in_the_prompt_counts_and_history_is_context(go):
         0, "x", Prompt(text=f"You are Aria. {DUTY}"), (HistoryPart("user", "I put the keys under the mat.", 0.0, 2.0),)
     )
     result = go(["We should go.", "Can anyone tell me where the keys are?"], [(1.0, 0), (2.0, None), (1.0, 1)], request)
-    assert texts_of(result) == ["It's under the mat."]
+    (said,) = texts_of(result)
+    assert "under the mat" in said
 
 
 def test_every_stretch_is_recognised_once(level_recogniser, tone_voice, turns):
