@@ -7,18 +7,20 @@ from typing import Any, Final
 import numpy as np
 
 from duplex_bench.audio.activity import DEFAULT_BRIDGE_S, bridge
-from duplex_bench.audio.gate import intervals_s
+from duplex_bench.audio.gate import gate, intervals_s
 from duplex_bench.audio.mixing import trim_silence
 from duplex_bench.audio.resample import resample
+from duplex_bench.audio.time import to_samples
 from duplex_bench.contract.types import OpenRequest, Spec
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.systems.adapters.lockstep_track import RATE_HZ, TRACK_SPEC, UNIT_SAMPLES, TrackSession
 
 DEFAULT_VOICE: Final = "narrator"
+_CHECKED_LOOPS: Final = 3
+_KEPT_GAP_S: Final = 0.1
 # Below the peak by this much counts as edge: trimmed, so that the loop's seam stays under the bridge.
 _TRIM_DB: Final = 30.0
-_CHECKED_LOOPS: Final = 3
 
 
 class AlwaysSpeak:
@@ -59,6 +61,19 @@ class AlwaysSpeak:
         return frame
 
 
+def _without_breaks(clip: Samples) -> Samples:
+    # What the gate hears, with phrase breaks cut short: the engine breathes for up to 0.4 s inside a sentence.
+    heard = gate(clip, RATE_HZ)
+    if not len(heard):
+        raise ValueError("always_speak: a clip without speech above the gate: choose another sentence or voice")
+    kept = to_samples(_KEPT_GAP_S, RATE_HZ)
+    ends = [
+        min(stop + kept, following) for (_, stop), following in zip(heard, [*heard[1:, 0], heard[-1, 1]], strict=True)
+    ]
+    part: Samples = np.concatenate([clip[start:end] for (start, _), end in zip(heard, ends, strict=True)])
+    return part
+
+
 def create(settings: Mapping[str, Any], store: ObjectStore | None = None) -> AlwaysSpeak:
     """The policy with its sentences spoken by the embedded voices.
 
@@ -77,7 +92,7 @@ def create(settings: Mapping[str, Any], store: ObjectStore | None = None) -> Alw
     tts = text_to_speech("embedded", store)
     voice = str(settings.get("voice", DEFAULT_VOICE))
     spoken = [tts.speak(sentence, voice) for sentence in sentences()]
-    return AlwaysSpeak(*(resample(clip.samples, clip.sample_rate_hz, RATE_HZ) for clip in spoken))
+    return AlwaysSpeak(*(_without_breaks(resample(clip.samples, clip.sample_rate_hz, RATE_HZ)) for clip in spoken))
 
 
 def sentences() -> tuple[str, ...]:
