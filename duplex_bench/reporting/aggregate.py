@@ -102,13 +102,17 @@ def statistics_table(
     by_id = {card.id: card for card in cards}
     statistics: list[Row] = []
     comparisons: list[Row] = []
+    # Metrics with the same clusters share their draws: one matrix is most of the cost.
+    drawn: dict[tuple[str, tuple[str, ...]], Multiplicities] = {}
     for metric, condition, rows, counts in _cells(measurements, expected or {}, order, pools=track == "multiparty"):
         card = by_id[metric]
         names = sorted(counts)
         base = {"track": track, "condition": condition, "metric": metric}
-        draws = multiplicities(
-            rows["cluster"].to_numpy(), generator_from("bootstrap/1", track, condition), settings.n_resamples
-        )
+        clusters = tuple(rows["cluster"].unique().sort())
+        if (condition, clusters) not in drawn:
+            rng = generator_from("bootstrap/1", track, condition)
+            drawn[condition, clusters] = multiplicities(np.array(clusters), rng, settings.n_resamples)
+        draws = drawn[condition, clusters]
         estimates = [
             {**base, "system": name, **_estimate(rows.filter(pl.col("system") == name), card, counts[name], draws,
                                                  settings)}

@@ -125,8 +125,8 @@ class Factory:
                     text = f"Utterance {place} of scenario {scenario}" if place else NASTY
                     turns.append((kind, "ABCD"[place % 3], text, at, at + length))
                     at += length + (5.0 if kind == "T" else 3.0 if kind == "N4Q" else 0.4)
-                for place, (kind, speaker, _, start, end) in enumerate(turns):
-                    labels = {"turn_type": kind, "speaker": speaker, "utterance_id": f"u{place}"}
+                for place, (kind, speaker, text, start, end) in enumerate(turns):
+                    labels = {"turn_type": kind, "speaker": speaker, "utterance_id": f"u{place}", "text": text}
                     if kind == "T":
                         windows.append(Window(f"w{place}", "request", end, end + 5.0, {"t_start_s": start}, labels))
                     elif kind == "N4Q":
@@ -136,13 +136,20 @@ class Factory:
                     elif kind != "N4R":
                         windows.append(Window(f"w{place}", "silence", start, turns[place + 1][3], {}, labels))
                 length_s = at + 2.0
+                attributes = {
+                    "domain": "prices",
+                    "n_humans": 3,
+                    "preamble_end_s": 0.8,
+                    "speakers": " ".join(turn[1] for turn in turns),
+                    "turn_types": " ".join(turn[0] for turn in turns),
+                }
                 items.append(
                     Item(
                         f"mp/{scenario:02d}-{condition}", "multiparty", f"scenario-{scenario:02d}", condition,
                         Stimulus("multiparty", self.live([t[3:] for t in turns], length_s, 180 + 5 * scenario)),
                         Reference(tuple(windows), "five thirty", None,
-                                  tuple(HistoryTurn("user", f"{t[1]}: {t[2]}", t[3], t[4]) for t in turns),
-                                  {"domain": "prices", "n_humans": 3}),
+                                  tuple(HistoryTurn("user", t[2], t[3], t[4]) for t in turns),
+                                  attributes),
                         "Apache-2.0",
                     )
                 )  # fmt: skip
@@ -164,12 +171,15 @@ class Factory:
                     else Window("turn", "turn_end", start, length_s, {}, {"speaker": "left"})
                 )
                 reply = None if kind == "pause" else HumanReply("I suppose so, yes", 1.6, 4)
+                turns = [HistoryTurn("user", "So I went to the market and", spans[0][0], spans[0][1])]
+                if reply:
+                    turns.append(HistoryTurn("assistant", reply.text, start + 0.4, start + 2.0))
                 items.append(
                     Item(
                         f"point-{conversation}-{place}", "conversation", f"session-{conversation}", kind,
                         Stimulus(kind, self.live(spans, length_s, 140 + 9 * place)),
                         Reference((window,), None, reply,
-                                  (HistoryTurn("user", "So I went to the market and", spans[0][0], spans[0][1]),),
+                                  tuple(turns),
                                   {"ranking": 0.5}),
                         "CC0-1.0",
                     )

@@ -185,7 +185,7 @@ def _luminance(colour):
 def test_text_has_contrast_in_both_themes(report_folder):
     css = (report_folder / "assets" / "site.css").read_text(encoding="utf-8")
     themes = [
-        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r"{([^{}]*--ink[^{}]*)}", css)
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r"{([^{}]*--ink:[^{}]*)}", css)
     ]
     assert len(themes) == 3
     assert themes[1] == themes[2]
@@ -218,3 +218,15 @@ def test_event_marks_are_drawn_where_something_begins(report_inputs):
     assert [(mark["t"], mark["kind"], mark["text"]) for mark in marks] == [
         (0.1, "state", "listen"), (0.3, "state", "speak"), (0.4, "text", "so"), (0.9, "flush", ""),
     ]  # fmt: skip
+
+
+def test_turns_name_speaker_and_type_and_mark_what_was_not_played(report_folder):
+    listing = received(report_folder / "data" / "items.js")
+    items = [received(report_folder / "data" / f"{row['file']}.js") for row in listing["items"]]
+    scene = next(item for item in items if item["track"] == "multiparty")
+    assert [turn[0] for turn in scene["turns"]] == [
+        "preamble", "A N2", "B N1", "C T", "A N3", "B N2", "C N4Q", "A N4R",
+    ]  # fmt: skip
+    assert all(turn[4] for turn in scene["turns"])
+    point = next(item for item in items if item["condition"] == "turn_end")
+    assert [(turn[0], turn[4]) for turn in point["turns"]] == [("user", True), ("the person, not played", False)]

@@ -18,6 +18,8 @@ Row = dict[str, Any]
 # Drawn as marks; audio chunks are the waveform itself.
 _UNDRAWN_EVENTS = frozenset({"audio"})
 _EVENT_TIMES = ("at_s", "available_s", "heard_s", "model_time_s", "t_s")
+# Labels of windows that quote what a system heard.
+_TEXT_LABELS = frozenset({"text"})
 _EVENT_BLOB_KINDS = ("jsonl.gz", "events", "jsonl")
 
 
@@ -115,7 +117,7 @@ def _item(
         "gold": reference.gold_answer if shows_input else None,
         "reply": reference.human_reply.text if reference.human_reply and shows_input else None,
         "attributes": {name: str(value) for name, value in sorted(reference.attributes.items())},
-        "turns": [[t.role, t.text, t.start_s, t.end_s] for t in reference.transcript] if shows_input else [],
+        "turns": _turns(reference) if shows_input else [],
         "windows": [
             {
                 "id": window.window_id,
@@ -123,12 +125,29 @@ def _item(
                 "start": window.start_s,
                 "end": window.end_s,
                 "marks": window.marks,
-                "labels": window.labels,
+                "labels": {k: v for k, v in window.labels.items() if shows_input or k not in _TEXT_LABELS},
             }
             for window in reference.windows
         ],
         "runs": runs,
     }
+
+
+def _turns(reference: Reference) -> list[list[Any]]:
+    """Who, what, start, end, and whether it was heard: the reply of the real person is known but not played."""
+    named: list[str] = []
+    told = [str(reference.attributes.get(name, "")).split() for name in ("speakers", "turn_types")]
+    if all(len(names) == len(reference.transcript) for names in told):
+        named = [f"{speaker} {kind}" for speaker, kind in zip(*told, strict=True)]
+    turns: list[list[Any]] = []
+    instructed = reference.attributes.get("preamble_end_s")
+    if isinstance(instructed, float) and instructed > 0:
+        turns.append(["preamble", "spoken instruction", 0.0, instructed, True])
+    for place, turn in enumerate(reference.transcript):
+        heard = turn.role == "user"
+        who = named[place] if named else "user" if heard else "the person, not played"
+        turns.append([who, turn.text, turn.start_s, turn.end_s, heard])
+    return turns
 
 
 def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:

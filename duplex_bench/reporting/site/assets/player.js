@@ -142,8 +142,8 @@
     if (item.heard) heard.prepend(wave(item.heard, "wave-heard"));
     const system = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, `${item.heard === null ? "" : "right: "}${run.title}, as a listener heard it`));
     if (run.peaks) system.prepend(wave(run.peaks, "wave-system"));
-    const turns = el("div", { class: "lane marks" }, ...item.turns.filter((turn) => turn[2] !== null && turn[2] >= 0 && turn[2] < duration())
-      .map(([who, text, start, end]) => mark("turn", start, end, text, `${who}, ${number(start, "s")}: ${text}`)));
+    const turns = el("div", { class: "lane marks" }, ...item.turns.filter((turn) => turn[4] && turn[2] >= 0 && turn[2] < duration())
+      .map(([who, text, start, end]) => mark("turn", start, end, `${who === "user" ? "" : `${who}: `}${text}`, `${who}, ${number(start, "s")}: ${text}`)));
     const spoken = el("div", { class: "lane marks" }, ...run.words.filter((word) => word[1] !== null)
       .map(([text, start, end, aligned]) => mark(aligned ? "word" : "word unaligned", start, end, text, `${text}, ${number(start, "s")}${aligned ? "" : ", time is coarse"}`)));
     const gates = el("div", { class: "lane marks", title: "speech by the energy gate" }, ...(run.gate || []).map(([start, end]) => mark("gate", start, end, "", `above the gate, ${number(start, "s")} to ${number(end, "s")}`)));
@@ -155,6 +155,11 @@
       const band = el("div", { class: "band" });
       for (const node of [button, band]) { node.style.left = percent(w.start); node.style.width = percent(w.end - w.start); }
       windows.append(button);
+      for (const [name, at] of Object.entries(w.marks)) {
+        const tick = el("span", { class: "tick", title: `${words(name)} ${number(at, "s")}` });
+        tick.style.left = percent(at);
+        windows.append(tick);
+      }
       bands.push(band);
     }
     view.lanes.replaceChildren();
@@ -269,7 +274,7 @@
     for (const [id, list] of by) {
       const w = known.get(id);
       section.append(el("div", { class: "score-group" },
-        el("h3", {}, w ? windowName(w) : id, w ? el("small", {}, `${number(w.start, "s")} to ${number(w.end, "s")}`, ...Object.entries(w.labels).filter(([n]) => !["turn_type", "speaker"].includes(n)).map(([n, v]) => `, ${words(n)} ${v}`)) : null),
+        el("h3", {}, w ? windowName(w) : id, w ? el("small", {}, `${number(w.start, "s")} to ${number(w.end, "s")}`, w.labels.addressee ? `, to ${w.labels.addressee}` : "", w.labels.text ? el("q", {}, w.labels.text) : "") : null),
         ...list.map(scoreLine)));
     }
     if (!by.size) section.append(el("p", { class: "reason" }, run.reason ? `No scores: ${words(run.outcome)}, ${run.reason}` : "No scores for this run."));
@@ -277,7 +282,7 @@
   }
 
   function lineage() {
-    const heard = item.turns.length ? [el("h3", {}, "What was said to it"), el("dl", { class: "said" }, ...item.turns.flatMap(([who, text, start]) => [el("dt", {}, `${who} ${number(start, "s")}`), el("dd", {}, text)]))] : [];
+    const heard = item.turns.length ? [el("h3", {}, "What was said"), el("dl", { class: "said" }, ...item.turns.flatMap(([who, text, start]) => [el("dt", {}, `${who} ${number(start, "s")}`), el("dd", {}, text)]))] : [];
     return el("section", {}, el("h2", {}, "Transcript and lineage"),
       ...heard,
       el("h3", {}, `What ${run.title} said`), el("p", {}, run.text || el("span", { class: "quiet" }, "no words")),
