@@ -18,7 +18,6 @@ from duplex_bench.text.error_rate import WordErrors, word_errors
 Vector = npt.NDArray[np.float64]
 
 ANALYSIS_RATE_HZ = 16000
-PITCH_RATE_HZ = 8000
 LOWEST_PITCH_HZ, HIGHEST_PITCH_HZ = 60.0, 500.0
 N_MFCC = 20
 CONTROL_S = 10.0
@@ -82,15 +81,15 @@ def median_f0_hz(clips: Sequence[SpokenClip]) -> float:
     """Median pitch of the voiced frames of ``clips`` (pYIN, Mauch and Dixon 2014); NaN if none is voiced."""
     import librosa
 
-    joined = np.concatenate([resample(clip.samples, clip.sample_rate_hz, PITCH_RATE_HZ) for clip in clips])
+    joined = np.concatenate([resample(clip.samples, clip.sample_rate_hz, ANALYSIS_RATE_HZ) for clip in clips])
     pitch_hz, voiced, _ = librosa.pyin(
         joined,
         fmin=LOWEST_PITCH_HZ,
         fmax=HIGHEST_PITCH_HZ,
-        sr=PITCH_RATE_HZ,
-        frame_length=1024,
-        hop_length=512,
-        resolution=0.5,
+        sr=ANALYSIS_RATE_HZ,
+        frame_length=2048,
+        hop_length=256,
+        resolution=0.2,
     )
     return float(np.median(pitch_hz[voiced])) if voiced.any() else float("nan")
 
@@ -109,7 +108,7 @@ def speaker_distance(clips: Mapping[str, Sequence[SpokenClip]]) -> pl.DataFrame:
         Rows ``voice``, ``other``, ``distance``: every ordered pair, a voice against itself being its two halves.
 
     Raises:
-        ValueError: a voice with fewer than two clips.
+        ValueError: a voice with fewer than two clips, or without a voiced frame.
     """
     for voice, spoken in clips.items():
         if len(spoken) < 2:
@@ -136,7 +135,10 @@ def _description(clips: Sequence[SpokenClip]) -> Vector:
 
     joined = np.concatenate([resample(clip.samples, clip.sample_rate_hz, ANALYSIS_RATE_HZ) for clip in clips])
     coefficients = librosa.feature.mfcc(y=joined, sr=ANALYSIS_RATE_HZ, n_mfcc=N_MFCC)[1:]
-    semitones = 12 * np.log2(median_f0_hz(clips) / 100.0)
+    pitch_hz = median_f0_hz(clips)
+    if np.isnan(pitch_hz):
+        raise ValueError("a voice has no voiced frame in its clips: give longer sentences")
+    semitones = 12 * np.log2(pitch_hz / 100.0)
     return np.concatenate([coefficients.mean(axis=1), [semitones]]).astype(np.float64)
 
 

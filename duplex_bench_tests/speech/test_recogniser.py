@@ -52,7 +52,8 @@ def test_real_speech_is_understood(request, size, real_speech):
 @pytest.mark.engine
 def test_words_again_are_the_same(tiny, real_speech):
     samples, rate_hz = real_speech
-    assert tiny.words(samples, rate_hz) == tiny.words(samples, rate_hz)
+    part = samples[: 4 * rate_hz]
+    assert tiny.words(part, rate_hz) == tiny.words(part, rate_hz)
 
 
 @pytest.mark.engine
