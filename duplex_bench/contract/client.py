@@ -49,6 +49,7 @@ class RemoteSystem:
         self.path = str(path)
         self.timeouts = timeouts or Timeouts()
         self._connection: socket.socket | None = None
+        self.connections = 0
         reply, _ = self.request({"kind": "hello"}, (), self.timeouts.open_s)
         self._spec = messages.unpack_spec(reply["spec"])
         self.worker_pid = int(reply["pid"])
@@ -123,16 +124,18 @@ class RemoteSystem:
                 connection.close()
                 raise
             self._connection = connection
+            self.connections += 1
         return self._connection
 
 
 class RemoteSession:
-    """Implements ``Session`` over the system's connection."""
+    """Implements ``Session`` over the system's connection; lost with that connection, never taken up on another."""
 
     def __init__(self, system: RemoteSystem) -> None:
         self.system = system
         self._stats: SessionStats | None = None
-        self._open = False
+        # Which of the system's connections it was opened on; 0 before.
+        self._connection = 0
 
     def open(self, request: OpenRequest) -> None:
         """Open a session in the worker.
@@ -144,7 +147,7 @@ class RemoteSession:
         refuse_unsupported(request, self.system.spec)
         data, arrays = messages.pack_request(request)
         self.system.request({"kind": "open", "request": data}, arrays, self.system.timeouts.open_s)
-        self._open = True
+        self._connection = self.system.connections
 
     def step(self, unit: Samples) -> list[Out]:
         """Send one unit, return its outputs.
@@ -154,15 +157,23 @@ class RemoteSession:
             TransportError, RemoteSystemError: The worker or its system failed.
         """
         checked_unit(unit, self.system.spec)
+        if self._is_lost:
+            raise TransportError("the session was lost with its worker: open another")
         reply, arrays = self.system.request({"kind": "step"}, [unit], self.system.timeouts.step_s)
         return messages.unpack_outs(reply["outs"], arrays)
 
     def close(self) -> SessionStats:
-        """End the session; empty statistics if it was never opened."""
+        """End the session; empty statistics if it was never opened, or was lost with its worker."""
+        if self._stats is None and not self._connection:
+            return SessionStats()
+        if self._stats is None and self._is_lost:
+            # A hung worker would be waited for; what it had to say is lost anyway.
+            self._stats = SessionStats(warnings=("the session was lost with its worker",))
         if self._stats is None:
-            if not self._open:
-                return SessionStats()
             reply, _ = self.system.request({"kind": "close"}, (), self.system.timeouts.open_s)
             self._stats = messages.unpack_stats(reply["stats"])
-            self._open = False
         return self._stats
+
+    @property
+    def _is_lost(self) -> bool:
+        return not self.system.is_connected or self._connection != self.system.connections

@@ -4,7 +4,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duplex_bench.contract import codec, messages
@@ -29,6 +29,7 @@ def _roundtrip(data: bytes):
             writer.join()
 
 
+@settings(deadline=None)
 @given(plain.filter(lambda header: not {"version", "arrays"} & set(header)), arrays)
 def test_a_message_comes_back_as_it_was_sent(header, values):
     sent = [np.array(value, dtype=np.float32) for value in values]
@@ -40,6 +41,7 @@ def test_a_message_comes_back_as_it_was_sent(header, values):
         assert before.tobytes() == after.tobytes()
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=200))
 def test_bytes_that_are_no_message_are_refused(data):
     with pytest.raises((codec.CodecError, TransportError)):

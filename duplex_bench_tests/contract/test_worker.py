@@ -120,6 +120,10 @@ def test_a_worker_that_hangs_is_a_transport_error(start):
     session.open(REQUEST)
     with pytest.raises(TransportError, match="did not answer"):
         session.step(_unit(3.0))
+    # Neither waits for the hung worker.
+    with pytest.raises(TransportError, match="open another"):
+        session.step(_unit())
+    assert session.close().warnings == ("the session was lost with its worker",)
 
 
 def test_a_client_that_leaves_frees_the_worker_for_the_next(start):
@@ -132,6 +136,8 @@ def test_a_client_that_leaves_frees_the_worker_for_the_next(start):
     again = RemoteSystem(address).new_session()
     again.open(REQUEST)
     assert again.step(_unit())[0].unit == 0
+    with pytest.raises(TransportError, match="open another"):
+        session.step(_unit())
 
 
 def test_the_worker_ends_when_its_parent_does(start):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duplex_bench.rollout.playback import Playback
@@ -93,6 +93,7 @@ action = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(action, max_size=25))
 def test_a_sample_by_sample_player_hears_the_same(actions):
     """Reference model: a queue of single samples and a clock that ticks once a sample."""

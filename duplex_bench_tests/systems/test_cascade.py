@@ -153,7 +153,7 @@ def test_settings_that_make_no_sense_are_refused(level_recogniser, tone_voice):
         SemanticEndpointer(FixedTurnEnd(), RATE_HZ, 3.0, 0.5, 2.0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 60), st.booleans()), min_size=1, max_size=12))
 def test_stretches_are_speech_parted_by_three_tenths_of_silence(runs):
     """Against the plain definition, on tracks made of whole units."""

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duplex_bench.audio.activity import bridge
@@ -61,6 +61,7 @@ def test_settings_that_are_not_known_are_refused():
         always_speak.create({"volume": 3})
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, RATE * 2), st.integers(1, RATE // 2)), max_size=5),
     st.lists(st.tuples(st.integers(0, RATE), st.integers(1, 100)), max_size=2),
