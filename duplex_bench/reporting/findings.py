@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.reporting.aggregate import SIGN_FLIP
+from duplex_bench.reporting.comparisons import SIGN_FLIP
 from duplex_bench.reporting.formats import interval, number, p_value, unit_suffix
 from duplex_bench.reporting.inputs import POOLED, ReportInputs, TrackTables
 

@@ -188,6 +188,7 @@ def test_condition_differences_resample_shared_clusters():
         (rows_of("a", [1]), [], {}, "without a card"),
         (rows_of("a", [1]) * 2, [metric_card()], {}, "give one repeat"),
         (rows_of("a", [2, 1]), [metric_card()], {}, "not between 0 and 1"),
+        (rows_of("a", [float("nan"), 1]), [metric_card(statistic="mean")], {}, "is no number"),
         (rows_of("a", [1, 1]), [metric_card()], {("a", "explicit", "rate"): 1}, "count again"),
     ],
 )

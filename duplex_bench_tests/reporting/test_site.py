@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import polars as pl
 import pytest
 
-from duplex_bench.reporting.inputs import ReportInputError, SiteSettings
+from duplex_bench.reporting.inputs import SCHEMAS, ReportInputError, SiteSettings
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.site.chunks import read_events
 from duplex_bench.reporting.tables import load_run
@@ -230,3 +230,27 @@ def test_turns_name_speaker_and_type_and_mark_what_was_not_played(report_folder)
     assert all(turn[4] for turn in scene["turns"])
     point = next(item for item in items if item["condition"] == "turn_end")
     assert [(turn[0], turn[4]) for turn in point["turns"]] == [("user", True), ("the person, not played", False)]
+
+
+def test_a_track_without_any_row_still_has_its_pages(report_inputs, tmp_path):
+    track = report_inputs.tracks[0]
+    empty = dataclasses.replace(track, **{name: getattr(track, name).clear() for name in SCHEMAS})
+    out = build_site(dataclasses.replace(report_inputs, tracks=(empty,)), tmp_path / "report").parent
+    assert "has no rollouts in this report" in (out / "system-never-speak.html").read_text(encoding="utf-8")
+    assert (out / "track-multiparty.html").is_file()
+
+
+def test_one_system_alone_is_reported_without_a_comparison(report_inputs, tmp_path):
+    def only(frame):
+        return frame.filter(pl.col("system") == "cascade-300ms") if "system" in frame.columns else frame
+
+    track = report_inputs.tracks[1]
+    alone = dataclasses.replace(
+        track,
+        **{name: only(getattr(track, name)) for name in SCHEMAS if name != "comparisons"},
+        comparisons=track.comparisons.clear(),
+    )
+    out = build_site(dataclasses.replace(report_inputs, tracks=(alone,)), tmp_path / "report").parent
+    text = (out / "index.html").read_text(encoding="utf-8")
+    assert "Cascade, 300 ms endpointer" in text
+    assert "not compared" in text

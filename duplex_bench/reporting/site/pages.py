@@ -10,7 +10,7 @@ import jinja2
 import polars as pl
 
 from duplex_bench.records.items import Track
-from duplex_bench.reporting.aggregate import SIGN_FLIP
+from duplex_bench.reporting.comparisons import SIGN_FLIP
 from duplex_bench.reporting.formats import MISSING, direction_text, interval, number, p_value, unit_suffix
 from duplex_bench.reporting.inputs import ReportInputs, Table
 from duplex_bench.reporting.site.scripts import slug

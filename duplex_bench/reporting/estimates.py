@@ -1,0 +1,94 @@
+"""One estimate: the card's statistic of the windows that have a value, with its interval or the reason for none."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from duplex_bench.records.metric_card import MetricCard
+from duplex_bench.statistics import Multiplicities, percentile_interval, quartiles, replicates, wilson_interval
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateSettings:
+    """Numbers of the aggregation.
+
+    ``n_resamples``: cluster bootstrap (P2: 2,000). ``n_permutations``: sign flips beyond 14 clusters (ours).
+    ``level``: confidence level; tests are at 1 - level. ``power``: of the minimum detectable difference (ours).
+    ``paper_metrics``: metrics in the Bonferroni family of the paper-comparable test (P1: 10 pairs x 2 metrics).
+    ``all_metrics_in_pairs``: compare systems on every metric, not on headline metrics only (ours).
+    """
+
+    n_resamples: int = 2000
+    n_permutations: int = 10_000
+    level: float = 0.95
+    power: float = 0.8
+    paper_metrics: int = 2
+    all_metrics_in_pairs: bool = False
+
+
+def bootstrap_statistic(card: MetricCard) -> Literal["mean", "median"]:
+    """How a card's statistic is named to the bootstrap: a rate is a mean."""
+    return "median" if card.statistic == "median" else "mean"
+
+
+def center(values: npt.NDArray[np.float64], card: MetricCard) -> float:
+    """The card's statistic of values (n,), n at least 1."""
+    return float(np.median(values) if card.statistic == "median" else np.mean(values))
+
+
+def known_or_none(value: float) -> float | None:
+    """NaN, which statistics give where a number is undefined, as None, which tables hold."""
+    return None if np.isnan(value) else float(value)
+
+
+def estimate(
+    rows: pl.DataFrame, card: MetricCard, expected: int, draws: Multiplicities, settings: AggregateSettings
+) -> Row:
+    """Fields of one row of STATISTICS but its names: estimate, interval, counts, method or reason."""
+    scored = rows.filter(pl.col("value").is_not_null())
+    values, clusters = scored["value"].to_numpy(), scored["cluster"].to_numpy()
+    n_clusters = scored["cluster"].n_unique()
+    counted = {"statistic": card.statistic, "n_scored": scored.height, "n_expected": expected, "n_clusters": n_clusters}
+    empty: Row = dict.fromkeys(("estimate", "low", "high", "q1", "q3", "tie_group"))
+    if scored.height < max(card.minimum_n, 1):
+        return {**counted, **empty, "method": "", "reason": _why_none(rows, scored.height, card)}
+    shape: Row = {"q1": None, "q3": None}
+    if card.statistic != "rate":
+        spread = quartiles(values)
+        shape = {"q1": spread.q1, "q3": spread.q3}
+    percent = f"{100 * settings.level:g} %"
+    reason = None
+    if n_clusters < 2:
+        low = high = np.nan
+        method, reason = "no interval", "no interval: all windows are of one cluster"
+    elif card.statistic == "rate" and (np.all(values == 0.0) or np.all(values == 1.0)):
+        low, high = wilson_interval(int(values[0]) * n_clusters, n_clusters, settings.level)
+        method = f"{percent} Wilson interval over {n_clusters} clusters, since every window has the same value"
+    else:
+        low, high = percentile_interval(replicates(values, clusters, bootstrap_statistic(card), draws), settings.level)
+        method = f"{percent} cluster bootstrap, {settings.n_resamples} resamples of {n_clusters} clusters"
+    return {
+        **counted,
+        **shape,
+        "estimate": center(values, card),
+        "low": known_or_none(low),
+        "high": known_or_none(high),
+        "method": method,
+        "reason": reason,
+        "tie_group": None,
+    }
+
+
+def _why_none(rows: pl.DataFrame, n_scored: int, card: MetricCard) -> str:
+    missing = rows.filter(pl.col("value").is_null())
+    reasons = missing.group_by("reason").len().sort(["len", "reason"], descending=[True, False]).to_dicts()
+    text = "; ".join(f"{row['reason']} ({row['len']})" for row in reasons[:2])
+    if n_scored == 0:
+        return text or "no window was measured"
+    needed = f"{n_scored} scored, at least {card.minimum_n} needed"
+    return f"{needed}; others: {text}" if text else needed
