@@ -89,6 +89,19 @@ def test_talk_is_natural(paper_pairs: list[Pair], demo_pairs: list[Pair]) -> Non
         assert all(turn.text[0].isupper() and turn.text[-1] in ".?!" for turn in turns)
 
 
+def test_distractors_follow_what_they_refer_to() -> None:
+    distractors = {line for words in phrases().families.values() for line in words.distract if "{" not in line}
+    found = 0
+    for pair in generate_pairs(GrammarSettings(60, families=("where", "contest", "who"))):
+        turns = pair.explicit.utterances
+        first = min(fact.utterance_id for fact in pair.explicit.derivation.facts)
+        for turn in turns:
+            if any(turn.text.endswith(line) or turn.text.startswith(line) for line in distractors):
+                found += 1
+                assert turn.utterance_id > first or pair.explicit.family == "who"
+    assert found > 10
+
+
 def test_demo_conversations_are_short(demo_pairs: list[Pair]) -> None:
     words = [sum(len(turn.text.split()) for turn in pair.explicit.utterances) for pair in demo_pairs]
     assert 70 < sum(words) / len(words) < 100  # about 35 s of speech at 150 words a minute

@@ -48,6 +48,7 @@ def speech(draw: st.DrawFn) -> np.ndarray:
         ("....|.........#", True, True),
         ("....|..........#", True, True),  # onset exactly 5 s after the end of T: fresh, see below
         ("####|####......", True, False),
+        ("..##|##..##....", True, False),  # a second utterance does not make it fresh
     ],
 )
 def test_request_window(timeline: str, present: bool, fresh: bool) -> None:
@@ -105,6 +106,9 @@ def test_yield_is_silent_to_the_later_of_deadline_and_next_onset() -> None:
     assert yielded(stopped, 1.0, 4.0, 8.0).outcome == "resumed"
     assert yielded(stopped, 1.0, 4.0, 6.5).outcome == "stopped"
     assert yielded(stopped, 1.0, 4.0, 5.0).outcome == "stopped"
+    # Stopping exactly where the observation ends has been seen; going on beyond it has not.
+    assert yielded([(2.0, 6.0)], 1.0, 4.0, 5.0).stop_latency_s == 2.0
+    assert yielded([(2.0, 6.5)], 1.0, 4.0, 5.0).stop_latency_s is None
 
 
 def test_yield_refuses_marks_out_of_order() -> None:

@@ -36,6 +36,8 @@ def test_both_conditions_share_gaps(
     assert [turn.start_sample for turn in here.turns] == [turn.start_sample for turn in there.turns]
     gaps = [layout.gap_samples("s1", turn) for turn in explicit_script.utterances if turn.turn_type not in ("T", "N4Q")]
     assert len(set(gaps)) > 1
+    elsewhere = [layout.gap_samples("s2", turn) for turn in explicit_script.utterances]
+    assert elsewhere != [layout.gap_samples("s1", turn) for turn in explicit_script.utterances]
     assert all(0.35 * RATE_HZ <= gap <= 0.65 * RATE_HZ for gap in gaps)
 
 

@@ -113,6 +113,24 @@ def test_a_long_answer_is_carried_over_and_heard_to_its_end(item: Item) -> None:
     assert values(measured, "silence_carry_over").count(1.0) == 1
 
 
+def test_other_speech_beside_a_carried_over_answer_is_scored(item: Item) -> None:
+    request, following = window_of(item, "u03"), window_of(item, "u04")
+    activity = [(request.start_s + 4.0, following.start_s + 0.5), (following.start_s + 1.5, following.start_s + 2.0)]
+    words = [
+        TimedWord("seven", request.start_s + 4.1, following.start_s + 0.4),
+        TimedWord("by", following.start_s + 1.5, following.start_s + 1.6),
+        TimedWord("the", following.start_s + 1.6, following.start_s + 1.7),
+        TimedWord("way", following.start_s + 1.7, following.start_s + 1.9),
+    ]
+    measured = judged(item, activity, words, "incorrect")
+    (score,) = [
+        one.score
+        for one in measured
+        if one.metric == "silence_without_carry_over" and one.window_id == following.window_id
+    ]
+    assert score.value == 0.0
+
+
 def test_verdicts_that_are_missing_or_unreadable_are_reasons(item: Item) -> None:
     window = window_of(item, "u04")
     activity = [(window.start_s + 0.5, window.start_s + 1.0)]
