@@ -19,7 +19,7 @@ def factory_module():
 
 @pytest.fixture(scope="session")
 def report_inputs(factory_module, tmp_path_factory):
-    return factory_module.Factory(tmp_path_factory.mktemp("blobs")).inputs()
+    return factory_module.Factory(tmp_path_factory.mktemp("blobs")).inputs(scenarios=4, conversations=5)
 
 
 @pytest.fixture(scope="session")

@@ -13,8 +13,9 @@ from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_DARK = "#e6eaf0"
-_LIGHT = "#18202b"
+_INK = "#18202b"
+_DARK_INK = "#e6eaf0"
+_INKED = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "grid.color")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,22 +111,17 @@ def _drawn(plan: Plan) -> Drawn:
 
     style = resources.files("duplex_bench.reporting.figures") / "style.mplstyle"
     with resources.as_file(style) as path:
-        rc = mpl.rc_params_from_file(path, use_default_template=False)
-    svg = _rendered(plan, rc, _LIGHT, "svg")
-    dark = _rendered(plan, rc, _DARK, "svg")
-    return Drawn(plan.id, plan.title, plan.caption, svg, dark, _rendered(plan, rc, _LIGHT, "png"))
-
-
-def _rendered(plan: Plan, rc: Any, ink: str, kind: str) -> bytes:
-    import matplotlib as mpl
-
-    inked: dict[str, Any] = dict.fromkeys(
-        ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "grid.color"), ink
-    )
-    with mpl.rc_context(rc | inked):
+        rc: Any = mpl.rc_params_from_file(path, use_default_template=False)
+    with mpl.rc_context(rc | dict.fromkeys(_INKED, _INK)):
         figure = plan.make()
-        buffer = io.BytesIO()
-        # Without a date the same tables give the same bytes.
-        metadata = {"Date": None, "Title": plan.title} if kind == "svg" else {"Software": None, "Title": plan.title}
-        figure.savefig(buffer, format=kind, metadata=metadata, transparent=kind == "svg")
+        svg, png = _saved(figure, plan, "svg"), _saved(figure, plan, "png")
+    # Ink is the only colour that changes with the ground; nothing on a coloured ground is drawn in it.
+    return Drawn(plan.id, plan.title, plan.caption, svg, svg.replace(_INK.encode(), _DARK_INK.encode()), png)
+
+
+def _saved(figure: "Figure", plan: Plan, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    # Without a date the same tables give the same bytes.
+    metadata = {"Date": None, "Title": plan.title} if kind == "svg" else {"Software": None, "Title": plan.title}
+    figure.savefig(buffer, format=kind, metadata=metadata, transparent=kind == "svg")
     return buffer.getvalue()

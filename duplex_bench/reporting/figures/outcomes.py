@@ -63,7 +63,7 @@ def pause_shares(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares |
                 if width >= 0.07:
                     dark = colour in {"#9fb2c9", "#E69F00"}
                     axes.text(start + width / 2, row, f"{width:.2f}", ha="center", va="center", fontsize=8,
-                              color="#18202b" if dark else "white")  # fmt: skip
+                              color="#10161e" if dark else "white")  # fmt: skip
             left += widths
         axes.set_yticks(range(len(shown)), [system.title for system in shown])
         axes.set_ylim(len(shown) - 0.5, -0.5)
