@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from duplex_bench.storage.model_files import verified_file
+from duplex_bench.storage.model_files import ModelFileError, verified_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,19 @@ def verified_model(name: str) -> dict[str, Path]:
         raise ValueError(f"no model {name!r} in models.toml: choose one of {', '.join(model_cards())}")
     card = model_cards()[name]
     return {Path(file.path).name: verified_file(card.module, file.path, file.sha256) for file in card.files}
+
+
+def check_all() -> list[tuple[str, str | None]]:
+    """Every model by name with what is wrong with its files, or None."""
+    found: list[tuple[str, str | None]] = []
+    for name in model_cards():
+        try:
+            verified_model(name)
+        except ModelFileError as error:
+            found.append((name, str(error)))
+        else:
+            found.append((name, None))
+    return found
 
 
 def model_id(name: str) -> str:

