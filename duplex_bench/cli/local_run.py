@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -35,6 +36,15 @@ def instance_of(root: Path) -> Iterator[dg.DagsterInstance]:
         yield instance
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How one run ended: its id in the Dagster UI, and of the first step that failed, what it said."""
+
+    success: bool
+    run_id: str
+    error: str = ""
+
+
 def execute(
     definitions: dg.Definitions,
     instance: dg.DagsterInstance,
@@ -43,20 +53,32 @@ def execute(
     *,
     partition: str | None = None,
     label: str,
-) -> tuple[bool, str]:
-    """Materialise ``selection`` as one run; returns whether it succeeded and the run's id."""
+) -> Outcome:
+    """Materialise ``selection`` with its checks as one run."""
     job = definitions.resolve_implicit_global_asset_job_def()
     wanted = set(selection)
     checks = {key for key in job.asset_layer.asset_graph.asset_check_keys if key.asset_key in wanted}
-    subset = job.get_subset(asset_selection=wanted, asset_check_selection=checks or None)
+    subset = job.get_subset(asset_selection=wanted, asset_check_selection=checks)
     tags = {"duplex_bench/part": label}
     if partition is not None:
         tags["dagster/partition"] = partition
     run = instance.create_run_for_job(
         job_def=subset,
+        run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         asset_selection=wanted,
         tags=tags,
         remote_job_origin=_origin(root).get_job_origin(GLOBAL_JOB),
     )
     result = execute_run(InMemoryJob(subset), run, instance)
-    return result.success, run.run_id
+    return Outcome(result.success, run.run_id, "" if result.success else _first_error(result))
+
+
+def _first_error(result: dg.ExecutionResult) -> str:
+    for event in result.all_events:
+        if event.is_step_failure and event.step_failure_data.error is not None:
+            error = event.step_failure_data.error
+            # The cause is ours, what is around it is Dagster's.
+            while error.cause is not None:
+                error = error.cause
+            return f"{event.step_key}: {error.message.strip()}"
+    return "the run ended before a step could say why; see its log in the Dagster UI"

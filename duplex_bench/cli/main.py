@@ -26,6 +26,9 @@ TrackOption = Annotated[
 SystemOption = Annotated[
     list[str] | None, typer.Option("--system", "-s", help="A system card by name; repeat for several. Default: all.")
 ]
+LimitOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="Run at most this many items of each track, drawn by hash.")
+]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
 
 
@@ -56,7 +59,7 @@ def _options(
 @app.command()
 def init(data: DataOption = Path("data")) -> None:
     """Prepare this folder: write dagster.yaml and workspace.yaml if missing, and open the run database once."""
-    from duplex_bench.cli.commands import initialise
+    from duplex_bench.cli.run import initialise
 
     initialise(Path.cwd(), data)
 
@@ -77,7 +80,7 @@ def plan(
     data: DataOption = Path("data"),
 ) -> None:
     """Say what a run would do before it does it: items, audio minutes, what is cached, time, cost, power."""
-    from duplex_bench.cli.commands import show_plan
+    from duplex_bench.cli.plan import show_plan
 
     show_plan(_root(), data, profile, track, system or [])
 
@@ -87,11 +90,11 @@ def run(
     profile: ProfileOption = "demo",
     track: TrackOption = "all",
     system: SystemOption = None,
-    limit: Annotated[int | None, typer.Option("--limit", help="Run at most this many items per track.")] = None,
+    limit: LimitOption = None,
     data: DataOption = Path("data"),
 ) -> None:
     """Run the benchmark: everything from scripts and recordings to the report. Finished work is never done twice."""
-    from duplex_bench.cli.commands import run_benchmark
+    from duplex_bench.cli.run import run_benchmark
 
     raise typer.Exit(run_benchmark(_root(), data, profile, track, system or [], limit))
 
@@ -99,7 +102,7 @@ def run(
 @app.command()
 def status(profile: ProfileOption = "demo", data: DataOption = Path("data")) -> None:
     """Say what has been run, what is out of date, and what failed, per system."""
-    from duplex_bench.cli.commands import show_status
+    from duplex_bench.cli.status import show_status
 
     show_status(_root(), data, profile)
 
@@ -111,7 +114,7 @@ def report(
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the default browser.")] = False,
 ) -> None:
     """Build the report again from stored results and print where it is."""
-    from duplex_bench.cli.commands import build_report
+    from duplex_bench.cli.run import build_report
 
     raise typer.Exit(build_report(_root(), data, profile, open_it))
 
@@ -119,7 +122,7 @@ def report(
 @app.command()
 def systems(data: DataOption = Path("data")) -> None:
     """List the systems that can be run here, and cards that could not be read, with the reason."""
-    from duplex_bench.cli.commands import list_systems
+    from duplex_bench.cli.status import list_systems
 
     list_systems(_root() / data)
 
@@ -137,7 +140,7 @@ def score_audio(
     data: DataOption = Path("data"),
 ) -> None:
     """Score a recording you already have: pauses, turn ends and interruptions, with a page to listen to. No adapter."""
-    from duplex_bench.cli.commands import score_recording
+    from duplex_bench.cli.recordings import score_recording
 
     raise typer.Exit(score_recording(user, system, labels, out, _root() / data))
 
@@ -145,7 +148,7 @@ def score_audio(
 @app.command()
 def ui(port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000, profile: ProfileOption = "demo") -> None:
     """Open the Dagster UI on 127.0.0.1 with the runs made here."""
-    from duplex_bench.cli.commands import serve_ui
+    from duplex_bench.cli.run import serve_ui
 
     raise typer.Exit(serve_ui(_root(), port, profile))
 

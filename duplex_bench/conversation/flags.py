@@ -40,7 +40,8 @@ def flags_of(
     for label in sorted(labels, key=lambda one: (one.start_s, one.speaker)):
         if label.kind != "turn":
             continue
-        inside = [word for word in words[label.speaker] if label.start_s <= (word.start_s + word.end_s) / 2 <= label.end_s]
+        spoken = words[label.speaker]
+        inside = [word for word in spoken if label.start_s <= (word.start_s + word.end_s) / 2 <= label.end_s]
         if not inside:
             continue
         filled = sum(word.gap_filled for word in inside)

@@ -21,7 +21,7 @@ from duplex_bench.records import tables
 from duplex_bench.records.items import Item
 from duplex_bench.stages import corpus, reviews, scoring
 from duplex_bench.stages.evaluation import measurement_row
-from duplex_bench.stages.items import items_frame, items_of
+from duplex_bench.stages.items import items_frame, items_of, limited
 from duplex_bench.stages.profile import CorpusSettings
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.session_audio import StoredAudio, audio_key, store_sessions
@@ -307,7 +307,7 @@ def items(
         found = _labels_in(labels_frame, session.session_id)
         words = _words(session, filled)
         made += [item_of(from_json(Point, text), session, found, words, audio, settings) for text in mine["point"]]
-    frame = items_frame(made)
+    frame = items_frame(limited(made, profile.limit, profile.seed))
     by_kind = {f"{kind}_items": count for kind, count in frame["condition"].value_counts(sort=True).iter_rows()}
     return StageResult(frame, {"items": frame.height, **by_kind}, preview=frame.drop("stimulus", "reference"))
 

@@ -1,12 +1,12 @@
 """Items as a table and back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import polars as pl
 
 from duplex_bench.records import tables
 from duplex_bench.records.items import Item, Reference, Stimulus
-from duplex_bench.storage.digests import stimulus_digest
+from duplex_bench.storage.digests import draw_order, stimulus_digest
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.serial import from_json, to_json
 
@@ -30,6 +30,14 @@ def items_frame(items: Iterable[Item]) -> pl.DataFrame:
         for item in items
     ]
     return frame_of(rows, tables.ITEMS)
+
+
+def limited(items: Sequence[Item], limit: int | None, seed: int) -> list[Item]:
+    """At most ``limit`` items by smallest H(seed, id), in the order given; whole clusters are not kept together."""
+    if limit is None or limit >= len(items):
+        return list(items)
+    kept = set(draw_order(seed, [item.item_id for item in items])[:limit])
+    return [item for item in items if item.item_id in kept]
 
 
 def items_of(frame: pl.DataFrame) -> dict[str, Item]:

@@ -24,7 +24,7 @@ from duplex_bench.multiparty.validate import pair_faults
 from duplex_bench.multiparty.voices import VoiceMap
 from duplex_bench.records.audio import AudioSlice
 from duplex_bench.speech import engines
-from duplex_bench.stages.items import items_frame
+from duplex_bench.stages.items import items_frame, limited
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.work import Task, resume
@@ -291,7 +291,8 @@ def items(workspace: Workspace, pairs_frame: pl.DataFrame, scenes_frame: pl.Data
     for row in scenes_frame.sort("script_id").iter_rows(named=True):
         scene, live = rebuilt(by_id[row["script_id"]], row["scene"])
         made.append(item_of(scene, live, licence=SYNTHETIC_LICENCE, preamble=duty_preamble(), rules=rules))
-    frame = items_frame(with_request_thirds(made))
+    made = limited(with_request_thirds(made), workspace.profile.limit, workspace.profile.seed)
+    frame = items_frame(made)
     windows: dict[str, int | float | str] = {}
     for item in made:
         for window in item.reference.windows:

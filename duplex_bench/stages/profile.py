@@ -98,7 +98,10 @@ class StatisticsSettings:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Everything a run may change. ``systems`` names the cards to run; empty means all that can run here."""
+    """Everything a run may change. ``systems`` names the cards to run; empty means all that can run here.
+
+    ``limit`` is the most items of each track, drawn by hash; ``processes`` how many work at once (0: one per core).
+    """
 
     name: str
     seed: int
@@ -109,6 +112,7 @@ class Profile:
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
     systems: tuple[str, ...] = ()
+    limit: int | None = None
     processes: int = 0
 
     @property

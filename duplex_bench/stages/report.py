@@ -111,8 +111,7 @@ def report(
         extra_tables=tuple(extra),
         notes=_notes(tracks),
     )
-    drawn = {name: stored_figures(workspace, frame) for name, frame in figures.items()}
-    index = build_site(inputs, out or workspace.report_folder, drawn=drawn)
+    index = build_site(inputs, out or workspace.report_folder)
     rows = [
         {
             "track": table.track,

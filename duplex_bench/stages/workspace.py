@@ -1,6 +1,6 @@
 """Where a run's outputs lie, under which profile: handed to every stage."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -57,6 +57,12 @@ class Workspace:
         return self.data / "reports" / self.profile.name
 
 
-def open_workspace(profile: str, data: str | Path) -> Workspace:
-    """The workspace in folder ``data`` under a profile; a bad profile is a ValueError with the remedy."""
-    return Workspace(Path(data).resolve(), load_profile(profile))
+def open_workspace(profile: str, data: str | Path, limit: int | None = None) -> Workspace:
+    """The workspace in folder ``data`` under a profile; a bad profile is a ValueError with the remedy.
+
+    With ``limit`` its tables and report stand apart from those of the whole profile.
+    """
+    loaded = load_profile(profile)
+    if limit is not None:
+        loaded = replace(loaded, limit=limit, name=f"{loaded.name}-limit-{limit}")
+    return Workspace(Path(data).resolve(), loaded)

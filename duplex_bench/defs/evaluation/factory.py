@@ -22,17 +22,12 @@ def _key(track: Track, name: str) -> dg.AssetKey:
 def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
     """Assets of one track: five partitioned by system, then four over all systems."""
 
-    def described(name: str, description: str, kinds: set[str]) -> dict[str, Any]:
-        return {
-            "key": _key(track, name),
-            "group_name": track,
-            "code_version": code_versions.of(track, name),
-            "description": description,
-            "kinds": kinds,
-        }
-
     @dg.asset(
-        **described("rollouts", "Every item run on one system: what a listener heard, and how it ended.", {"audio"}),
+        key=_key(track, "rollouts"),
+        group_name=track,
+        code_version=code_versions.of(track, "rollouts"),
+        description="Every item run on one system: what a listener heard, and how it ended.",
+        kinds={"audio"},
         partitions_def=systems,
         ins={"items": dg.AssetIn(_key(track, "items")), "cards": dg.AssetIn(dg.AssetKey(["systems", "cards"]))},
     )
@@ -43,7 +38,11 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
         return reported(evaluation.rollouts(workspace.open(), track, items, card_of(cards)))
 
     @dg.asset(
-        **described("activity", "When each system was heard, by energy gate and voice detector.", {"audio"}),
+        key=_key(track, "activity"),
+        group_name=track,
+        code_version=code_versions.of(track, "activity"),
+        description="When each system was heard, by energy gate and voice detector.",
+        kinds={"audio"},
         partitions_def=systems,
         ins={"rollouts": dg.AssetIn(_key(track, "rollouts"))},
     )
@@ -53,7 +52,11 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
         return reported(evaluation.activity(workspace.open(), track, rollouts, context.partition_key))
 
     @dg.asset(
-        **described("words", "What each system said, word by word, with times.", {"audio"}),
+        key=_key(track, "words"),
+        group_name=track,
+        code_version=code_versions.of(track, "words"),
+        description="What each system said, word by word, with times.",
+        kinds={"audio"},
         partitions_def=systems,
         ins={"rollouts": dg.AssetIn(_key(track, "rollouts"))},
     )
@@ -65,7 +68,11 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
     measured = {name: dg.AssetIn(_key(track, name)) for name in ("items", "rollouts", "activity", "words")}
 
     @dg.asset(
-        **described("judgements", "Verdicts on answers and on speech where silence was due.", {"judge"}),
+        key=_key(track, "judgements"),
+        group_name=track,
+        code_version=code_versions.of(track, "judgements"),
+        description="Verdicts on answers and on speech where silence was due.",
+        kinds={"judge"},
         partitions_def=systems,
         ins=measured,
     )
@@ -82,7 +89,11 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
         )
 
     @dg.asset(
-        **described("measurements", "Every metric on every window: a value or a reason.", {"table"}),
+        key=_key(track, "measurements"),
+        group_name=track,
+        code_version=code_versions.of(track, "measurements"),
+        description="Every metric on every window: a value or a reason.",
+        kinds={"table"},
         partitions_def=systems,
         ins={**measured, "judgements": dg.AssetIn(_key(track, "judgements"))},
     )
@@ -106,10 +117,18 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
     @dg.multi_asset(
         outs={
             "statistics": dg.AssetOut(
-                **described("statistics", "Estimates with intervals, n scored of n expected, tie groups.", {"table"})
+                key=_key(track, "statistics"),
+                group_name=track,
+                code_version=code_versions.of(track, "statistics"),
+                description="Estimates with intervals, n scored of n expected, tie groups.",
+                kinds={"table"},
             ),
             "comparisons": dg.AssetOut(
-                **described("comparisons", "Systems against one another on the items they share, paired.", {"table"})
+                key=_key(track, "comparisons"),
+                group_name=track,
+                code_version=code_versions.of(track, "comparisons"),
+                description="Systems against one another on the items they share, paired.",
+                kinds={"table"},
             ),
         },
         ins={"measurements": dg.AssetIn(_key(track, "measurements")), **bounds_in},
@@ -130,11 +149,25 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
         "comparisons": dg.AssetIn(_key(track, "comparisons")),
     }
 
-    @dg.asset(**described("tables", "Every table of the track, as Parquet.", {"table"}), ins=fan_in)
+    @dg.asset(
+        key=_key(track, "tables"),
+        group_name=track,
+        code_version=code_versions.of(track, "tables"),
+        description="Every table of the track, as Parquet.",
+        kinds={"table"},
+        ins=fan_in,
+    )
     def tables(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFrame]:
         return reported(summary.tables(workspace.open(), track_tables(track, stored)))
 
-    @dg.asset(**described("figures", "Every figure of the track, as vector graphics.", {"figure"}), ins=fan_in)
+    @dg.asset(
+        key=_key(track, "figures"),
+        group_name=track,
+        code_version=code_versions.of(track, "figures"),
+        description="Every figure of the track, as vector graphics.",
+        kinds={"figure"},
+        ins=fan_in,
+    )
     def figures(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFrame]:
         infos = system_infos(list(CARDS.values()), track)
         return reported(summary.figures(workspace.open(), track_tables(track, stored), infos))

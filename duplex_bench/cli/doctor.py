@@ -1,0 +1,68 @@
+"""``duplex-bench doctor``: everything a run needs, checked in seconds, each with what to do about it."""
+
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from duplex_bench.cli.console import console
+from duplex_bench.speech import engines
+from duplex_bench.speech.model_catalogue import check_all
+from duplex_bench.stages.cards import readable_cards
+from duplex_bench.stages.profile import load_profile
+from duplex_bench.text.vectors import TextVectors
+
+# The demo leaves about 0.4 GB behind; a run that starts with less ends with a full disk.
+LEAST_FREE_BYTES = 2 * 1024**3
+OLDEST_PYTHON = (3, 11)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at: whether it is right, and what is there."""
+
+    name: str
+    right: bool
+    told: str
+
+
+def diagnose(root: Path, data: Path, profile: str) -> bool:
+    """Print every finding; True if a run can start."""
+    findings = list(_findings(root / data, profile))
+    for finding in findings:
+        mark = "[green]ok  [/]" if finding.right else "[red]no  [/]"
+        console.print(f"{mark} {finding.name}: {finding.told}", highlight=False)
+    wrong = [finding.name for finding in findings if not finding.right]
+    console.print(f"[red]{len(wrong)} to repair:[/] {', '.join(wrong)}" if wrong else "[green]ready to run[/]")
+    return not wrong
+
+
+def _findings(data: Path, profile: str) -> Iterator[Finding]:
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield Finding("Python", sys.version_info >= OLDEST_PYTHON, f"{version} (3.11 or newer is needed)")
+    yield _tried("profile", lambda: f"{profile}, digest {load_profile(profile).digest[:12]}")
+    yield _disk(data)
+    for name, told in check_all():
+        yield Finding(f"model {name}", told is None, told or "right hash")
+    yield _tried("sentence vectors", lambda: TextVectors().engine_id)
+    yield _tried("text to speech", lambda: f"{len(engines.text_to_speech().voices)} voices")
+    yield _tried("recogniser", lambda: engines.recogniser().engine_id)
+    cards, errors = readable_cards(data / "systems")
+    yield Finding("system cards", bool(cards), ", ".join(cards))
+    for error in errors:
+        yield Finding(f"card {error.file}", False, f"{error.message}. {error.remedy}")
+
+
+def _tried(name: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(name, True, look())
+    except (ValueError, OSError, ImportError) as error:
+        return Finding(name, False, str(error))
+
+
+def _disk(data: Path) -> Finding:
+    folder = next(parent for parent in (data, *data.parents) if parent.exists())
+    free = shutil.disk_usage(folder).free
+    told = f"{free / 1024**3:.1f} GiB free at {folder}"
+    return Finding("disk", free >= LEAST_FREE_BYTES, told if free >= LEAST_FREE_BYTES else f"{told}; free 2 GiB")

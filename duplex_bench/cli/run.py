@@ -1,0 +1,174 @@
+"""``duplex-bench run``: the whole graph, part by part, in this process."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+import webbrowser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from duplex_bench.cli.console import console, error_console, progress_bars
+from duplex_bench.records.items import Track
+from duplex_bench.stages.cards import readable_cards
+from duplex_bench.stages.workspace import Workspace, open_workspace
+from duplex_bench.systems.card import SystemCard
+
+TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a command was asked to work on."""
+
+    workspace: Workspace
+    tracks: tuple[Track, ...]
+    cards: dict[str, SystemCard]
+    profile: str
+
+
+@dataclass(slots=True)
+class Timing:
+    """Wall seconds of each part, and of items inside stages, to say what orchestration costs."""
+
+    parts_s: dict[str, float] = field(default_factory=dict)
+
+
+def choose(
+    root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
+) -> Chosen:
+    """Profile, tracks and systems by name.
+
+    Raises:
+        ValueError: a name that is not known; the message lists those that are.
+    """
+    tracks = tuple(name for name in TRACKS if track in {name, "all"})
+    if not tracks:
+        raise ValueError(f"no track {track!r}: choose {', '.join(TRACKS)} or all")
+    workspace = open_workspace(profile, root / data, limit)
+    cards, errors = readable_cards(workspace.systems_folder)
+    for error in errors:
+        error_console.print(f"[yellow]card skipped:[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
+    wanted = tuple(systems) or workspace.profile.systems or tuple(cards)
+    unknown = [name for name in wanted if name not in cards]
+    if unknown:
+        raise ValueError(f"no system {unknown[0]!r}: there are {', '.join(cards)}")
+    return Chosen(workspace, tracks, {name: cards[name] for name in wanted}, profile)
+
+
+@contextmanager
+def environment(root: Path, data: Path, profile: str, limit: int | None = None) -> Iterator[None]:
+    """The environment that the code location reads its profile and data folder from, and quiet logs."""
+    os.environ["DUPLEX_BENCH_PROFILE"] = profile
+    os.environ["DUPLEX_BENCH_DATA"] = str(root / data)
+    os.environ["DUPLEX_BENCH_LIMIT"] = str(limit or 0)
+    before = Path.cwd()
+    os.chdir(root)
+    logging.getLogger("dagster").setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def run_benchmark(
+    root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
+) -> int:
+    """Materialise everything asked for; returns the exit code."""
+    started = time.perf_counter()
+    chosen = choose(root, data, profile, track, systems, limit)
+    timing = Timing()
+    with environment(root, data, profile, limit):
+        from duplex_bench.cli import graph, local_run
+        from duplex_bench.definitions import defs
+
+        parts = graph.shared_parts(chosen.tracks)
+        parts += [graph.system_part(name, chosen.tracks) for name in chosen.cards]
+        parts.append(graph.summary_part(chosen.tracks))
+        failed: list[str] = []
+        with local_run.instance_of(root) as instance, progress_bars():
+            for part in parts:
+                if part.system is None and failed:
+                    error_console.print("[yellow]the report covers what finished; run again for the rest[/]")
+                began = time.perf_counter()
+                outcome = local_run.execute(defs, instance, root, part.keys, partition=part.system, label=part.label)
+                timing.parts_s[part.label] = time.perf_counter() - began
+                if not outcome.success:
+                    failed.append(part.label)
+                    error_console.print(f"[red]{part.label} failed:[/] {outcome.error}", highlight=False)
+                    if part.system is None:
+                        break
+    seconds = time.perf_counter() - started
+    index = chosen.workspace.report_folder / "index.html"
+    console.print(budget(timing, seconds), highlight=False)
+    if failed:
+        error_console.print(
+            f"[red]failed:[/] {', '.join(failed)}. Finished work is kept: correct the cause, then run the same again."
+        )
+        return 1
+    console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
+    console.print("[dim]The same runs in the Dagster UI:[/] make ui", highlight=False)
+    return 0
+
+
+def budget(timing: Timing, total_s: float) -> str:
+    """One line that says where the time went."""
+    parts = ", ".join(f"{label} {seconds:.0f} s" for label, seconds in timing.parts_s.items())
+    return f"{total_s:.0f} s in all: {parts}"
+
+
+def initialise(root: Path, data: Path) -> None:
+    """Write the Dagster files if they are missing, and open the run database once, alone.
+
+    Several processes that open a fresh SQLite home at once can leave it unusable (measured), so the first to do so
+    is this one.
+    """
+    for name in ("dagster.yaml", "workspace.yaml"):
+        target = root / name
+        if not target.exists():
+            target.write_text((files("duplex_bench.cli.templates") / name).read_text("utf-8"), "utf-8")
+            console.print(f"wrote {target}", highlight=False)
+    (root / data).mkdir(parents=True, exist_ok=True)
+    from duplex_bench.cli import local_run
+
+    with local_run.instance_of(root) as instance:
+        console.print(f"run database ready, {instance.get_runs_count()} runs", highlight=False)
+
+
+def build_report(root: Path, data: Path, profile: str, open_it: bool) -> int:
+    """Statistics, figures and the report again, from stored measurements."""
+    chosen = choose(root, data, profile, "all", [])
+    with environment(root, data, profile):
+        from duplex_bench.cli import graph, local_run
+        from duplex_bench.definitions import defs
+
+        with local_run.instance_of(root) as instance, progress_bars():
+            part = graph.summary_part(chosen.tracks)
+            outcome = local_run.execute(defs, instance, root, part.keys, label=part.label)
+    if not outcome.success:
+        error_console.print(f"[red]the report could not be built:[/] {outcome.error}", highlight=False)
+        return 1
+    index = chosen.workspace.report_folder / "index.html"
+    console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
+    if open_it:
+        webbrowser.open(index.as_uri())
+    return 0
+
+
+def serve_ui(root: Path, port: int, profile: str) -> int:
+    """The Dagster UI on loopback until it is interrupted."""
+    initialise(root, Path("data"))
+    with environment(root, Path("data"), profile):
+        command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(port), "-w", "workspace.yaml"]
+        console.print(f"[bold]Dagster UI:[/] http://127.0.0.1:{port} (Ctrl-C ends it)", highlight=False)
+        process = subprocess.Popen(command, env={**os.environ, "DAGSTER_HOME": str(root)})
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            return process.wait()

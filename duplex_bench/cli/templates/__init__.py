@@ -1,0 +1,1 @@
+"""Files that `duplex-bench init` writes where there is no checkout."""
