@@ -93,7 +93,7 @@ class Factory:
             self.track("conversation", CONVERSATION_CARDS, self.conversation_items(conversations), resamples),
         )
         return ReportInputs(
-            title="Demo run: embedded cascades",
+            title="Test data: tones, not results",
             run_id="20260101-fixture",
             profile="demo",
             tracks=tracks,
