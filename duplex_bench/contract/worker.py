@@ -129,7 +129,8 @@ def _error(error: BaseException) -> dict[str, Any]:
     }
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """Block until standard input ends, then end this process at once, whatever its other threads do."""
     while os.read(0, 4096):
         pass
     os._exit(0)
@@ -144,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--keep-without-parent", action="store_true", help="do not end when standard input does")
     options = parser.parse_args(arguments)
     if not options.keep_without_parent:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
+        threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         system = load_factory(options.factory)(json.loads(options.settings))
     except SYSTEM_ERRORS as error:

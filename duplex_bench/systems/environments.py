@@ -11,23 +11,20 @@ import shutil
 import subprocess
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import IO, Final, Self
 
+from duplex_bench.contract.archive import sources_archive
 from duplex_bench.contract.client import RemoteSession, RemoteSystem, Timeouts
 from duplex_bench.contract.types import SYSTEM_ERRORS, Spec, System, TransportError
 from duplex_bench.contract.worker import load_factory
-from duplex_bench.storage.digests import digest_bytes
-from duplex_bench.storage.object_store import FolderStore, ObjectStore
+from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.systems.card import SystemCard
 
 CACHE_FOLDER: Final = Path(".cache/duplex_bench")
 START_TIMEOUT_S: Final = 600.0
-_ZIP_TIME: Final = (1980, 1, 1, 0, 0, 0)
 _POLL_S: Final = 0.02
 
 
@@ -37,22 +34,7 @@ class SystemStartError(ValueError):
 
 def contract_archive(cache_folder: Path = CACHE_FOLDER) -> Path:
     """The zip of the contract's sources, named by its content; written once, whole or not at all."""
-    package = files("duplex_bench")
-    contract = package.joinpath("contract")
-    sources = {"duplex_bench/__init__.py": package.joinpath("__init__.py").read_bytes()}
-    for entry in sorted(contract.iterdir(), key=lambda found: found.name):
-        if entry.name.endswith(".py"):
-            sources[f"duplex_bench/contract/{entry.name}"] = entry.read_bytes()
-    name = f"contract-{digest_bytes(b''.join(sources.values()))[:16]}.zip"
-    store = FolderStore(cache_folder)
-    if not store.exists(name):
-        with tempfile.TemporaryFile() as buffer:
-            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-                for path, data in sources.items():
-                    archive.writestr(zipfile.ZipInfo(path, _ZIP_TIME), data)
-            buffer.seek(0)
-            store.put_if_absent(name, buffer.read())
-    return store.path(name).absolute()
+    return sources_archive(cache_folder)
 
 
 @dataclass(frozen=True, slots=True)
