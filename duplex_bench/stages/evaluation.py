@@ -203,10 +203,7 @@ def judgements(
     for one in measured(items, rollout_table, activity_table, words_table):
         if one.why_not_scored is None:
             for question in scoring.questions(track, one, workspace.profile):
-                key = digest_value(
-                    "judgement", embedded_judge.version(question.rubric), question.rubric, question.fields
-                )
-                asked.append((key, one.item, one.rollout_key, question))
+                asked.append((_question_key(question), one.item, one.rollout_key, question))
     tasks = [Task(key, item.item_id, question) for key, item, _, question in asked]
     done = resume(workspace.ledger(f"{track}/judgements/{system}"), f"{track} judgements {system}", tasks, _judge)
     rows: list[dict[str, object]] = []
