@@ -173,6 +173,19 @@ INTERRUPTION_CARDS: Final[tuple[MetricCard, ...]] = (
         denominator="interruptions by the system", excluded="recordings without one",
         edge_cases="From the system's start to the first of the two to end.", source="ours", version=1, ours=True,
     ),
+    MetricCard(
+        id="floor_taken_while_going", track="conversation", title="Took the floor while the user was still going",
+        unit="share of unfinished stops", direction="lower", statistic="rate",
+        window="a recording: where the user stops without having finished",
+        denominator="the user's scored pauses, and the user's turn ends after which the user speaks again within 5 s, "
+        "not as a backchannel, while the system speaks",
+        excluded="other turn ends; pauses without a takeover score",
+        edge_cases="In a recording the person reacts: a pause at which the system keeps the floor is labelled a turn "
+        "end (design 15.1), so the takeover share of pauses alone understates. Pauses count as that share does; each "
+        "such turn end counts as taken. The system must have begun after the user's turn began. A user who had "
+        "finished and then interrupts the reply within 5 s looks the same and is counted too.",
+        source="ours", version=1, ours=True,
+    ),
 )  # fmt: skip
 
 CARDS: Final = (*POINT_CARDS, *INTERRUPTION_CARDS)

@@ -1,7 +1,12 @@
 import pytest
 
 from duplex_bench.conversation.label_types import Label
-from duplex_bench.conversation.recordings import RECORDING_METRICS, recording_measurements, recording_windows
+from duplex_bench.conversation.recordings import (
+    RECORDING_METRICS,
+    recording_measurements,
+    recording_windows,
+    still_going_measurements,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -48,3 +53,47 @@ def test_a_reply_is_not_speech_after_an_earlier_pause(timed):
     measured = recording_measurements("rec", windows, [(6.5, 9.0)], timed(("so", 6.6, 7.0)), 20.0)
     found = {(m.window_id, m.metric): m.score.value for m in measured}
     assert found["pause-0", "pause_silent"] == 1.0
+
+
+def still_going(labels, gate, words):
+    windows = recording_windows(labels, "left", 20.0)
+    measured = recording_measurements("rec", windows, gate, words, 20.0)
+    found = still_going_measurements(windows, measured, labels, gate)
+    return {one.window_id: (one.score.value, one.at_s) for one in found}
+
+
+RESUMED = [
+    Label("left", "turn", 0.0, 4.0, "other_starts", 1.0),
+    Label("right", "turn", 4.5, 9.0, "nobody_speaks", 1.0),
+    Label("left", "turn", 6.0, 8.0, "other_already_talking", 1.0),
+]
+
+
+def test_a_system_that_talks_on_over_the_resuming_user_took_the_floor(timed):
+    found = still_going(RESUMED, [(4.5, 9.0)], timed(("well", 4.5, 5.0)))
+    assert found["turn_end-0"] == (1.0, 4.5)
+
+
+def test_a_system_that_has_stopped_when_the_user_speaks_again_answered(timed):
+    assert still_going(RESUMED, [(4.5, 5.7)], timed(("well", 4.5, 5.0))) == {}
+
+
+def test_a_user_who_comes_back_after_the_look_ahead_had_finished(timed):
+    late = [RESUMED[0], RESUMED[1], Label("left", "turn", 9.1, 10.0, "nobody_speaks", 1.0)]
+    assert still_going(late, [(4.5, 12.0)], timed(("well", 4.5, 5.0))) == {}
+
+
+def test_a_backchannel_is_no_going_on(timed):
+    nodding = [RESUMED[0], RESUMED[1], Label("left", "backchannel", 6.0, 6.4, "while_other_speaks", 1.0)]
+    assert still_going(nodding, [(4.5, 9.0)], timed(("well", 4.5, 5.0))) == {}
+
+
+def test_a_user_who_fails_to_stop_a_long_speech_was_not_taken_over(timed):
+    monologue = [Label("left", "turn", 2.0, 4.0, "other_already_talking", 1.0), RESUMED[2]]
+    assert still_going(monologue, [(0.5, 9.0)], timed(("well", 0.5, 9.0))) == {}
+
+
+def test_pauses_count_as_their_takeover_does(timed):
+    found = still_going(LABELS, [(2.5, 2.8), (6.5, 9.0)], timed(("okay", 2.5, 2.7), ("so", 6.6, 7.0)))
+    assert found == {"pause-0": (1.0, 2.5)}
+    assert still_going(LABELS, [(6.5, 9.0)], timed(("so", 6.6, 7.0))) == {"pause-0": (0.0, 2.0)}
