@@ -20,36 +20,12 @@ from duplex_bench.contract.types import (
     UnsupportedError,
 )
 from duplex_bench.records.outcome import Outcome
-from duplex_bench.rollout.outputs import (
-    DeclaredLatency,
-    InvalidOutputError,
-    TimedOut,
-    audible_span_s,
-    check_lockstep,
-    timed,
-)
+from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live
+from duplex_bench.rollout.outputs import DeclaredLatency, InvalidOutputError, TimedOut, check_lockstep, timed
 from duplex_bench.rollout.plan import StreamPlan
-from duplex_bench.rollout.playback import Playback, Samples
+from duplex_bench.rollout.playback import Samples
 
 DRIVER_VERSION = "frame-stepped/1"
-
-
-@dataclass(frozen=True)
-class RolloutResult:
-    """One run. ``listener`` is float32 (n,) at ``sample_rate_hz`` and ends with the last heard sample.
-
-    ``timeline_s`` is how long the listener listened (input plus silence), ``events`` every output and flush in order,
-    the same in every run of a deterministic system; ``compute_s`` is measured and is not.
-    """
-
-    outcome: Outcome
-    reason: str
-    listener: Samples
-    sample_rate_hz: int
-    timeline_s: float
-    input_s: float
-    events: list[dict[str, Any]]
-    compute_s: float
 
 
 class _SystemReportedError(RuntimeError):
@@ -88,29 +64,21 @@ def run(
     Raises:
         ValueError: ``live`` is not finite 1-D float32 audio with at least one sample.
     """
-    if live.ndim != 1 or live.dtype != np.float32 or not len(live) or not np.isfinite(live).all():
-        raise ValueError(f"live audio is finite float32 of shape (n,), n > 0; got {live.dtype} {live.shape}")
-    current = _Run(system.spec, plan, len(live) / stream_rate_hz, latency or DeclaredLatency())
+    check_live(live)
+    listener = Listener(system.spec.out_rate_hz, plan, len(live) / stream_rate_hz)
+    current = _Run(system.spec, listener, latency or DeclaredLatency())
     outcome, reason = current.go(system, request, resample(live, stream_rate_hz, system.spec.in_rate_hz))
-    return current.result(outcome, reason)
+    return listener.result(outcome, reason, current.events, current.compute_s)
 
 
 @dataclass
 class _Run:
     spec: Spec
-    plan: StreamPlan
-    input_s: float
+    listener: Listener
     latency: DeclaredLatency
     events: list[dict[str, Any]] = field(default_factory=list)
-    timeline_s: float = 0.0
     compute_s: float = 0.0
     calls: int = 0
-    begun: bool = False
-    first_audible_s: float | None = None
-    audible_until_s: float = 0.0
-
-    def __post_init__(self) -> None:
-        self.playback = Playback(self.spec.out_rate_hz)
 
     def go(self, system: System, request: OpenRequest, heard: Samples) -> tuple[Outcome, str]:
         """Run the whole session; never raises for what the system does."""
@@ -127,7 +95,7 @@ class _Run:
         except SYSTEM_ERRORS as error:
             outcome, reason = Outcome.TRANSPORT_ERROR, f"{type(error).__name__}: {error}"
         else:
-            return self._outcome()
+            return self.listener.outcome()
         if session is not None:
             with contextlib.suppress(*SYSTEM_ERRORS):
                 session.close()
@@ -162,26 +130,8 @@ class _Run:
 
     def _goes_on(self, now_s: float) -> bool:
         """Whether another unit is sent at ``now_s``; settles ``timeline_s`` when not."""
-        self.timeline_s = self._end_s()
-        return now_s < self.timeline_s
-
-    def _end_s(self) -> float:
-        """When the timeline ends, as far as is known by now; what the system does next may move it."""
-        plan, input_s = self.plan, self.input_s
-        if plan.stop_after_silence_s is not None and plan.cap_s is not None:
-            cap = input_s + plan.cap_s
-            if self.audible_until_s > input_s:
-                return min(cap, self.audible_until_s + plan.stop_after_silence_s)
-            return cap
-        base = input_s + plan.silence_after_s
-        latest = base + plan.extra_silence_s
-        if plan.extra_silence_s and self.first_audible_s is None:
-            end = latest
-        elif plan.extra_silence_s and self.first_audible_s is not None:
-            end = min(latest, max(base, self.first_audible_s + plan.silence_after_s))
-        else:
-            end = base
-        return end if plan.cap_s is None else min(end, input_s + plan.cap_s)
+        self.listener.timeline_s = self.listener.end_s()
+        return now_s < self.listener.timeline_s
 
     def _take(self, output: TimedOut) -> None:
         out = output.out
@@ -193,17 +143,11 @@ class _Run:
             "response_id": out.response_id,
         }
         self.events.append(event)
-        self.begun = self.begun or out.response_id is not None or out.state == "speak"
+        self.listener.begun = self.listener.begun or out.response_id is not None or out.state == "speak"
         if out.kind == "audio" and out.pcm is not None:
             self._play(output, out.pcm, event)
         elif out.kind == "flush":
-            cut = self.playback.flush(max(0.0, output.placed_s))
-            event["cut"] = [
-                {"response_id": c.response_id, "heard_s": c.heard_s, "cut_samples": c.cut_samples} for c in cut
-            ]
-            self.audible_until_s = min(self.audible_until_s, max(0.0, output.placed_s))
-            if self.first_audible_s is not None and self.first_audible_s >= output.placed_s:
-                self.first_audible_s = None
+            event["cut"] = as_data(self.listener.flush(max(0.0, output.placed_s)))
         elif out.kind == "state":
             event["state"] = out.state
         else:
@@ -216,36 +160,7 @@ class _Run:
         event["samples"] = len(pcm)
         # A frame of before the stream (the answer to priming) is hidden, wholly or in part.
         hidden = min(len(pcm), max(0, to_samples(-output.placed_s, rate)))
-        start = self.playback.push(max(0.0, output.placed_s), pcm[hidden:], output.out.response_id)
-        event["start_s"] = None if start is None else start / rate
-        if start is None:
-            return
-        first, last = audible_span_s(pcm[hidden:], rate)
-        if last > first:
-            if self.first_audible_s is None:
-                self.first_audible_s = start / rate + first
-            self.audible_until_s = max(self.audible_until_s, start / rate + last)
-
-    def _outcome(self) -> tuple[Outcome, str]:
-        # What arrived too late for the timeline was not heard.
-        came = self.first_audible_s is not None and self.first_audible_s < self.timeline_s
-        if self.plan.reply_due and not (came and self.audible_until_s > self.input_s):
-            return Outcome.NO_AUDIO, "a reply was due and nothing audible came after the live audio"
-        if self.begun and not came:
-            return Outcome.NO_AUDIO, "a response was begun and nothing audible came"
-        return Outcome.COMPLETED, ""
-
-    def result(self, outcome: Outcome, reason: str) -> RolloutResult:
-        """What was heard until the timeline's end; an unfinished run is as long as what was fed."""
-        rate = self.spec.out_rate_hz
-        track = self.playback.render()
-        limit = to_samples(self.timeline_s, rate)
-        if len(track) > limit:
-            self.events.append({"kind": "end_of_timeline", "available_s": self.timeline_s, "unheard_s":
-                                (len(track) - limit) / rate})  # fmt: skip
-        return RolloutResult(
-            outcome, reason, track[:limit], rate, self.timeline_s, self.input_s, self.events, self.compute_s
-        )
+        event["start_s"] = self.listener.hear(max(0.0, output.placed_s), pcm[hidden:], output.out.response_id)
 
     def _log_close(self, stats: SessionStats) -> None:
         # Costs and other measured numbers stay out of the log: it is the same in every run.

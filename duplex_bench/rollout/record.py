@@ -15,7 +15,8 @@ from duplex_bench.records.audio import AudioSlice
 from duplex_bench.records.items import Stimulus
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.records.rollouts import RolloutRecord
-from duplex_bench.rollout.frame_stepped import DRIVER_VERSION, RolloutResult, run
+from duplex_bench.rollout.frame_stepped import DRIVER_VERSION, run
+from duplex_bench.rollout.listener import RolloutResult
 from duplex_bench.rollout.outputs import DeclaredLatency
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
