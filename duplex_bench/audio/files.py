@@ -120,10 +120,20 @@ def blocks(path: Path, block_s: float = 10.0) -> Iterator[Audio]:
 
 def find_warnings(samples: npt.NDArray[Any], sample_rate_hz: int) -> list[AudioWarning]:
     """What makes usable float audio (n,) or (n, channels) less trustworthy: clipping, telephone band."""
+    return warnings_of(n_at_full_scale(samples) / max(samples.size, 1), sample_rate_hz)
+
+
+def n_at_full_scale(samples: npt.NDArray[Any]) -> int:
+    """How many samples of float audio touch full scale: counted block by block in recordings of hours."""
+    return int((np.abs(samples) >= _FULL_SCALE).sum())
+
+
+def warnings_of(share_at_full_scale: float, sample_rate_hz: int) -> list[AudioWarning]:
+    """As ``find_warnings``, from the share of samples at full scale."""
     warnings = []
-    share = float((np.abs(samples) >= _FULL_SCALE).mean()) if samples.size else 0.0
-    if share >= _CLIPPED_SHARE:
-        warnings.append(AudioWarning("clipped", share, f"{share:.1%} of the samples are at full scale: clipped"))
+    if share_at_full_scale >= _CLIPPED_SHARE:
+        message = f"{share_at_full_scale:.1%} of the samples are at full scale: clipped"
+        warnings.append(AudioWarning("clipped", share_at_full_scale, message))
     if sample_rate_hz <= _NARROW_BAND_HZ:
         message = f"{sample_rate_hz} Hz audio holds only the telephone band: words are recognised less well"
         warnings.append(AudioWarning("narrow_band", float(sample_rate_hz), message))

@@ -6,7 +6,7 @@ from typing import Literal
 from duplex_bench.records.audio import AudioSlice
 
 Track = Literal["multiparty", "conversation"]
-Protocol = Literal["multiparty", "pause", "turn_end", "recall"]
+Protocol = Literal["multiparty", "pause", "turn_end", "recall", "recording"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,9 @@ class HistoryTurn:
 class Stimulus:
     """All that a system may see. Its digest (``storage.digests.stimulus_digest``) keys rollouts.
 
-    ``live`` is streamed in real time from listener-timeline second 0. ``history_user`` and
-    ``history_assistant`` are the two channels before it, of equal length.
+    Protocol ``recording`` marks what was recorded elsewhere and is never run. ``live`` is streamed in real time from
+    listener-timeline second 0. ``history_user`` and ``history_assistant`` are the two channels before it, of equal
+    length.
     """
 
     protocol: Protocol

@@ -113,6 +113,12 @@ class FolderStore:
             raise KeyError(key)
         return path
 
+    def put_file(self, key: str, source: Path) -> None:
+        """Make a finished file of the same file system the object ``key``, by rename: for objects of hours of audio."""
+        target = self._path(key)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
+
     def _write_temporary(self, target: Path, data: bytes) -> Path:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
