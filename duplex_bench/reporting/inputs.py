@@ -19,6 +19,7 @@ from duplex_bench.records.tables import (
     WORDS,
     Schema,
 )
+from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.storage.blobs import BlobStore
 
 TRACK_TITLES: Mapping[Track, str] = {"multiparty": "Multiparty", "conversation": "Conversation"}
@@ -60,6 +61,7 @@ class TrackTables:
     statistics: pl.DataFrame
     comparisons: pl.DataFrame
     cards: tuple[MetricCard, ...]
+    analysis: MultipartyAnalysis = field(default_factory=MultipartyAnalysis)
 
     def __post_init__(self) -> None:
         for name, schema in SCHEMAS.items():

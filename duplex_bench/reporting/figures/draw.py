@@ -7,6 +7,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from duplex_bench.reporting.figures.intervals import dot_intervals
+from duplex_bench.reporting.figures.multiparty import sketches
 from duplex_bench.reporting.figures.outcomes import pause_shares, takeover_by_length
 from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
 
@@ -69,6 +70,7 @@ def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
                     _maker(dot_intervals, tables.statistics.filter(_single(tables)), part, shown),
                 )
             )
+    found += [Plan(sketch.id, sketch.title, sketch.caption, sketch.make) for sketch in sketches(tables, shown)]
     if tables.track == "conversation":
         shares = pause_shares(tables, shown)
         if shares is not None:

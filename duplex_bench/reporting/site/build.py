@@ -23,6 +23,7 @@ from duplex_bench.reporting.tables import (
     failures,
     leaderboard,
     missing_scores,
+    multiparty_tables,
     outcomes,
     pairwise,
     provenance,
@@ -92,6 +93,7 @@ def report_tables(inputs: ReportInputs) -> list[Table]:
     for track in inputs.tracks:
         tables += [leaderboard(track), condition_comparison(track), pairwise(track)]
         tables += [outcomes(track), failures(track), missing_scores(track)]
+        tables += multiparty_tables(track, inputs.systems)
     tables += inputs.extra_tables
     return [*tables, stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
 

@@ -15,7 +15,7 @@ from duplex_bench.reporting.formats import MISSING, direction_text, interval, nu
 from duplex_bench.reporting.inputs import ReportInputs, Table
 from duplex_bench.reporting.site.scripts import slug
 
-_P_COLUMNS = frozenset({"p", "p_corrected"})
+_P_COLUMNS = frozenset({"p", "p_corrected", "p_mcnemar", "p_equivalence"})
 
 
 class Pages:

@@ -1,6 +1,7 @@
 """One function per table of the report, from stored frames, and the files they are written to."""
 
 from duplex_bench.reporting.tables.leaderboard import condition_comparison, leaderboard, pairwise
+from duplex_bench.reporting.tables.multiparty import multiparty_tables
 from duplex_bench.reporting.tables.run import (
     cast_quality,
     failures,
@@ -20,6 +21,7 @@ __all__ = [
     "leaderboard",
     "load_run",
     "missing_scores",
+    "multiparty_tables",
     "outcomes",
     "pairwise",
     "provenance",
