@@ -4,8 +4,10 @@ import warnings
 
 import dagster as dg
 
-# observable_source_asset and Output(data_version=...) are in beta in the pinned release; their behaviour is tested.
+# In the pinned release observable_source_asset and data versions are in beta, partitioned checks in preview; their
+# behaviour is tested.
 warnings.filterwarnings("ignore", category=dg.BetaWarning)
+warnings.filterwarnings("ignore", category=dg.PreviewWarning)
 
 from duplex_bench.defs.conversation import assets as conversation  # noqa: E402 - the filter comes first
 from duplex_bench.defs.conversation import checks as conversation_checks  # noqa: E402

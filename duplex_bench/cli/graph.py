@@ -14,6 +14,7 @@ SHARED = {
 }  # fmt: skip
 PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")
 OVER_ALL = ("statistics", "comparisons", "tables", "figures")
+OBSERVED = (dg.AssetKey(["conversation", "sessions"]), dg.AssetKey(["conversation", "reviews"]))
 REPORT = (dg.AssetKey(["results", "voice_quality"]), dg.AssetKey(["results", "report"]))
 
 
@@ -24,6 +25,12 @@ class Part:
     label: str
     keys: tuple[dg.AssetKey, ...]
     system: str | None = None
+    reads: tuple[tuple[dg.AssetKey, str | None], ...] = ()
+
+    @property
+    def writes(self) -> tuple[dg.AssetKey, ...]:
+        """Assets whose tables the part writes; outside sources have none."""
+        return tuple(key for key in self.keys if key not in OBSERVED)
 
 
 def _keys(track: str, names: Sequence[str]) -> tuple[dg.AssetKey, ...]:
@@ -40,12 +47,17 @@ def system_part(system: str, tracks: Sequence[str]) -> Part:
     keys = [dg.AssetKey(["systems", "cards"])]
     for track in tracks:
         keys += _keys(track, PER_SYSTEM)
-    return Part(system, tuple(keys), system)
+    reads = tuple((dg.AssetKey([track, "items"]), None) for track in tracks)
+    return Part(f"{system} ({', '.join(tracks)})", tuple(keys), system, reads)
 
 
-def summary_part(tracks: Sequence[str]) -> Part:
+def summary_part(tracks: Sequence[str], systems: Sequence[str]) -> Part:
     """Statistics, tables and figures of the tracks, and the report."""
     keys: list[dg.AssetKey] = []
     for track in tracks:
         keys += _keys(track, OVER_ALL)
-    return Part("report", (*keys, *REPORT))
+    reads: list[tuple[dg.AssetKey, str | None]] = [(dg.AssetKey(["conversation", "candidates"]), None)]
+    for track in tracks:
+        reads += [(dg.AssetKey([track, name]), None) for name in SHARED[track] if name in {"items", "bounds"}]
+        reads += [(dg.AssetKey([track, name]), system) for name in PER_SYSTEM for system in systems]
+    return Part(f"report ({', '.join(tracks)})", (*keys, *REPORT), reads=tuple(reads))

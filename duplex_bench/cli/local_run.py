@@ -14,6 +14,7 @@ from pathlib import Path
 import dagster as dg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
+from dagster._core.execution.job_execution_result import JobExecutionResult
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
@@ -73,7 +74,7 @@ def execute(
     return Outcome(result.success, run.run_id, "" if result.success else _first_error(result))
 
 
-def _first_error(result: dg.ExecutionResult) -> str:
+def _first_error(result: JobExecutionResult) -> str:
     for event in result.all_events:
         if event.is_step_failure and event.step_failure_data.error is not None:
             error = event.step_failure_data.error

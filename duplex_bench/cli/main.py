@@ -91,12 +91,13 @@ def run(
     track: TrackOption = "all",
     system: SystemOption = None,
     limit: LimitOption = None,
+    again: Annotated[bool, typer.Option("--again", help="Also run parts that nothing has changed for.")] = False,
     data: DataOption = Path("data"),
 ) -> None:
     """Run the benchmark: everything from scripts and recordings to the report. Finished work is never done twice."""
     from duplex_bench.cli.run import run_benchmark
 
-    raise typer.Exit(run_benchmark(_root(), data, profile, track, system or [], limit))
+    raise typer.Exit(run_benchmark(_root(), data, profile, track, system or [], limit, again))
 
 
 @app.command()

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
+from duplex_bench.cli import graph
 from duplex_bench.cli.console import console, error_console, progress_bars
 from duplex_bench.records.items import Track
+from duplex_bench.stages import corpus, fingerprints, reviews
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.workspace import Workspace, open_workspace
 from duplex_bench.systems.card import SystemCard
@@ -29,14 +31,16 @@ class Chosen:
     workspace: Workspace
     tracks: tuple[Track, ...]
     cards: dict[str, SystemCard]
+    every_card: dict[str, SystemCard]
     profile: str
 
 
 @dataclass(slots=True)
 class Timing:
-    """Wall seconds of each part, and of items inside stages, to say what orchestration costs."""
+    """Wall seconds of each part that was run, and the parts that stood already."""
 
     parts_s: dict[str, float] = field(default_factory=dict)
+    unchanged: list[str] = field(default_factory=list)
 
 
 def choose(
@@ -58,7 +62,7 @@ def choose(
     unknown = [name for name in wanted if name not in cards]
     if unknown:
         raise ValueError(f"no system {unknown[0]!r}: there are {', '.join(cards)}")
-    return Chosen(workspace, tracks, {name: cards[name] for name in wanted}, profile)
+    return Chosen(workspace, tracks, {name: cards[name] for name in wanted}, cards, profile)
 
 
 @contextmanager
@@ -77,32 +81,42 @@ def environment(root: Path, data: Path, profile: str, limit: int | None = None) 
 
 
 def run_benchmark(
-    root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
+    root: Path,
+    data: Path,
+    profile: str,
+    track: str,
+    systems: Sequence[str],
+    limit: int | None = None,
+    again: bool = False,
 ) -> int:
     """Materialise everything asked for; returns the exit code."""
     started = time.perf_counter()
     chosen = choose(root, data, profile, track, systems, limit)
     timing = Timing()
     with environment(root, data, profile, limit):
-        from duplex_bench.cli import graph, local_run
+        from duplex_bench.cli import local_run
         from duplex_bench.definitions import defs
 
         parts = graph.shared_parts(chosen.tracks)
         parts += [graph.system_part(name, chosen.tracks) for name in chosen.cards]
-        parts.append(graph.summary_part(chosen.tracks))
+        parts.append(graph.summary_part(chosen.tracks, sorted(chosen.every_card)))
         failed: list[str] = []
         with local_run.instance_of(root) as instance, progress_bars():
             for part in parts:
-                if part.system is None and failed:
-                    error_console.print("[yellow]the report covers what finished; run again for the rest[/]")
                 began = time.perf_counter()
+                mark = _mark(chosen, part)
+                if not again and _stands(chosen, part, mark):
+                    timing.unchanged.append(part.label)
+                    continue
                 outcome = local_run.execute(defs, instance, root, part.keys, partition=part.system, label=part.label)
                 timing.parts_s[part.label] = time.perf_counter() - began
-                if not outcome.success:
-                    failed.append(part.label)
-                    error_console.print(f"[red]{part.label} failed:[/] {outcome.error}", highlight=False)
-                    if part.system is None:
-                        break
+                if outcome.success:
+                    fingerprints.note(chosen.workspace, part.label, mark, _tables(chosen, part))
+                    continue
+                failed.append(part.label)
+                error_console.print(f"[red]{part.label} failed:[/] {outcome.error}", highlight=False)
+                if part.system is None:
+                    break
     seconds = time.perf_counter() - started
     index = chosen.workspace.report_folder / "index.html"
     console.print(budget(timing, seconds), highlight=False)
@@ -116,10 +130,36 @@ def run_benchmark(
     return 0
 
 
+def _tables(chosen: Chosen, part: graph.Part) -> list[str]:
+    return [chosen.workspace.table_key(tuple(key.path), part.system) for key in part.writes]
+
+
+def _mark(chosen: Chosen, part: graph.Part) -> str:
+    """Fingerprint of a part: its code, profile, input tables, and card or outside sources."""
+    workspace = chosen.workspace
+    outside: dict[str, object] = {}
+    if part.system is not None:
+        outside["card"] = chosen.cards[part.system].model_dump(mode="json")
+    elif part.label.startswith("report"):
+        outside["cards"] = [card.model_dump(mode="json") for _, card in sorted(chosen.every_card.items())]
+    elif part.label.startswith("conversation"):
+        outside["corpus"] = corpus.digest(workspace)
+        outside["reviews"] = reviews.digest(workspace.reviews_folder)[0]
+    reads = [workspace.table_key(tuple(key.path), system) for key, system in part.reads]
+    return fingerprints.fingerprint(workspace, part.label, reads, outside)
+
+
+def _stands(chosen: Chosen, part: graph.Part, mark: str) -> bool:
+    report = [chosen.workspace.report_folder / "index.html"] if part.label.startswith("report") else []
+    return fingerprints.is_current(chosen.workspace, part.label, mark, _tables(chosen, part), report)
+
+
 def budget(timing: Timing, total_s: float) -> str:
     """One line that says where the time went."""
-    parts = ", ".join(f"{label} {seconds:.0f} s" for label, seconds in timing.parts_s.items())
-    return f"{total_s:.0f} s in all: {parts}"
+    parts = [f"{label} {seconds:.0f} s" for label, seconds in timing.parts_s.items()]
+    if timing.unchanged:
+        parts.append(f"{len(timing.unchanged)} parts unchanged since their last run")
+    return f"{total_s:.0f} s in all: {', '.join(parts)}"
 
 
 def initialise(root: Path, data: Path) -> None:
@@ -144,11 +184,11 @@ def build_report(root: Path, data: Path, profile: str, open_it: bool) -> int:
     """Statistics, figures and the report again, from stored measurements."""
     chosen = choose(root, data, profile, "all", [])
     with environment(root, data, profile):
-        from duplex_bench.cli import graph, local_run
+        from duplex_bench.cli import local_run
         from duplex_bench.definitions import defs
 
         with local_run.instance_of(root) as instance, progress_bars():
-            part = graph.summary_part(chosen.tracks)
+            part = graph.summary_part(chosen.tracks, sorted(chosen.every_card))
             outcome = local_run.execute(defs, instance, root, part.keys, label=part.label)
     if not outcome.success:
         error_console.print(f"[red]the report could not be built:[/] {outcome.error}", highlight=False)

@@ -97,7 +97,8 @@ class TrackTables:
 
 @dataclass(frozen=True, slots=True)
 class SystemInfo:
-    """What the report says about a system. ``group`` heads its rows in the leaderboard.
+    """What the report says about a system. ``group`` heads its rows in the leaderboard, on a track of
+    ``group_of_track`` another.
 
     ``reference`` marks rules and bounds (never speak, always speak, ...): they are shown, never called best.
     """
@@ -106,6 +107,7 @@ class SystemInfo:
     title: str
     family: str = ""
     group: str = "Systems"
+    group_of_track: Mapping[str, str] = field(default_factory=dict)
     reference: bool = False
     summary: str = ""
     licence: str = ""

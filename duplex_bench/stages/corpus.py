@@ -38,6 +38,15 @@ class Corpus:
     loaded: LoadedSessions
 
 
+def digest(workspace: Workspace) -> str:
+    """What the corpus is, by content, without reading its sessions."""
+    settings = workspace.profile.conversation.corpus
+    if settings.kind == "synthetic":
+        return f"synthetic {_synthetic_folder(workspace).name}"
+    root = Path(settings.path)
+    return _folder_digest(root) if settings.path and root.exists() else "missing"
+
+
 def load(workspace: Workspace) -> Corpus:
     """The corpus that the profile names; a synthetic one is generated first if it is not there.
 
@@ -48,7 +57,7 @@ def load(workspace: Workspace) -> Corpus:
     if settings.kind == "synthetic":
         folder = _synthetic(workspace)
         rules = SeamlessRules(splits=("dev",), min_duration_s=0.0)
-        return Corpus(f"synthetic {folder.name}", load_seamless(folder / CORPUS_FOLDER, rules))
+        return Corpus(digest(workspace), load_seamless(folder / CORPUS_FOLDER, rules))
     root = Path(settings.path)
     if not settings.path or not root.exists():
         raise ValueError(f"conversation.corpus.path {settings.path!r} does not exist: name the folder of the corpus")
@@ -56,7 +65,7 @@ def load(workspace: Workspace) -> Corpus:
         loaded = load_seamless(root, SeamlessRules(min_duration_s=settings.min_duration_s))
     else:
         loaded = _two_channel(workspace, root)
-    return Corpus(_folder_digest(root), loaded)
+    return Corpus(digest(workspace), loaded)
 
 
 def _folder_digest(root: Path) -> str:
@@ -65,12 +74,17 @@ def _folder_digest(root: Path) -> str:
     return digest_value("corpus", [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in files])
 
 
-def _synthetic(workspace: Workspace) -> Path:
+def _synthetic_folder(workspace: Workspace) -> Path:
     generator = workspace.profile.conversation.generator
     speech = workspace.profile.speech.text_to_speech
     engine_id = engines.text_to_speech(speech).engine_id
     name = digest_value("synthetic corpus", GENERATOR_VERSION, generator, engine_id)[:16]
-    folder = workspace.corpora_folder / f"synthetic-{name}"
+    return workspace.corpora_folder / f"synthetic-{name}"
+
+
+def _synthetic(workspace: Workspace) -> Path:
+    generator = workspace.profile.conversation.generator
+    folder = _synthetic_folder(workspace)
     marker = FolderStore(folder)
     if not marker.exists(_DONE):
         _generate(workspace, generator, folder)

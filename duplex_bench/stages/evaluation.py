@@ -202,8 +202,8 @@ def judgements(
     asked: list[tuple[str, Item, str, Question]] = []
     for one in measured(items, rollout_table, activity_table, words_table):
         if one.why_not_scored is None:
-            for question in scoring.questions(track, one, workspace.profile):
-                asked.append((_question_key(question), one.item, one.rollout_key, question))
+            found = scoring.questions(track, one, workspace.profile)
+            asked += [(_question_key(question), one.item, one.rollout_key, question) for question in found]
     tasks = [Task(key, item.item_id, question) for key, item, _, question in asked]
     done = resume(workspace.ledger(f"{track}/judgements/{system}"), f"{track} judgements {system}", tasks, _judge)
     rows: list[dict[str, object]] = []

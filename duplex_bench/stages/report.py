@@ -28,12 +28,13 @@ PER_SYSTEM: Mapping[str, schemas.Schema] = {
     "judgements": schemas.JUDGEMENTS,
     "measurements": schemas.MEASUREMENTS,
 }
-BOUNDS = (
-    SystemInfo(conversation.PERSON, "The person", "bound", "Bounds", True, "What the person did, by construction."),
-    SystemInfo(
-        conversation.CEILING, "Ceiling", "bound", "Bounds", True, "The person's own reply through the recogniser."
-    ),
-    SystemInfo(conversation.FLOOR, "Floor", "bound", "Bounds", True, "The person's reply at another turn end."),
+BOUNDS = tuple(
+    SystemInfo(name=name, title=title, family="bound", group="Bounds", reference=True, summary=summary)
+    for name, title, summary in (
+        (conversation.PERSON, "The person", "What the person did, by construction."),
+        (conversation.CEILING, "Ceiling", "The person's own reply through the recogniser."),
+        (conversation.FLOOR, "Floor", "The person's reply at another turn end."),
+    )
 )
 
 
@@ -49,22 +50,23 @@ def track_tables(track: Track, stored: Mapping[str, Any]) -> TrackTables:
     )
 
 
-def system_infos(cards: Sequence[SystemCard], track: Track | None = None) -> tuple[SystemInfo, ...]:
-    """What the report says about each system. On the multiparty track cascades stand in a group of their own."""
-    infos = [_info(card, track) for card in sorted(cards, key=lambda card: (card.family == "policy", card.name))]
+def system_infos(cards: Sequence[SystemCard]) -> tuple[SystemInfo, ...]:
+    """What the report says about each system, reference policies last, then the bounds."""
+    infos = [_info(card) for card in sorted(cards, key=lambda card: (card.family == "policy", card.name))]
     return (*infos, *BOUNDS)
 
 
-def _info(card: SystemCard, track: Track | None) -> SystemInfo:
-    group = "Reference policies" if card.family == "policy" else "Systems"
-    if card.endpointer_dependent and track != "conversation":
-        group = "Endpointer-dependent"
+def _info(card: SystemCard) -> SystemInfo:
+    reference = card.family == "policy"
+    # With an endpointer, fresh onset depends on the harness, so such systems stand apart on the multiparty track.
+    apart = {"multiparty": "Endpointer-dependent"} if card.endpointer_dependent else {}
     return SystemInfo(
         name=card.name,
         title=card.title,
         family=card.family,
-        group=group,
-        reference=card.family == "policy",
+        group="Reference policies" if reference else "Systems",
+        group_of_track=apart,
+        reference=reference,
         summary=card.notes,
         licence=card.licence,
         stands_in_for=card.stands_in_for,
@@ -111,7 +113,8 @@ def report(
         extra_tables=tuple(extra),
         notes=_notes(tracks),
     )
-    index = build_site(inputs, out or workspace.report_folder)
+    drawn = {name: stored_figures(workspace, frame) for name, frame in figures.items()}
+    index = build_site(inputs, out or workspace.report_folder, drawn)
     rows = [
         {
             "track": table.track,

@@ -169,7 +169,7 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
         ins=fan_in,
     )
     def figures(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFrame]:
-        infos = system_infos(list(CARDS.values()), track)
+        infos = system_infos(list(CARDS.values()))
         return reported(summary.figures(workspace.open(), track_tables(track, stored), infos))
 
     return [rollouts, activity, words, judgements, measurements, statistics, tables, figures]

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ from duplex_bench.reporting.tables.writing import FOLDER as TABLES_FOLDER
 _ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js")
 
 
-def build_site(inputs: ReportInputs, out: Path) -> Path:
+def build_site(inputs: ReportInputs, out: Path, drawn: Mapping[str, Sequence[Drawn]] | None = None) -> Path:
     """Build the report of a run as one folder that opens from disk.
 
     Pages, media, figures (SVG and PNG), tables (CSV and Parquet) and data are written to a temporary sibling that
@@ -44,6 +44,7 @@ def build_site(inputs: ReportInputs, out: Path) -> Path:
     Args:
         inputs: stored tables, cards, systems, and the blob store.
         out: the report folder; it may hold an earlier report, or be empty or absent.
+        drawn: figures by track where they are drawn already; others are drawn here.
 
     Returns:
         Path of ``index.html``.
@@ -53,11 +54,11 @@ def build_site(inputs: ReportInputs, out: Path) -> Path:
         KeyError: a blob that a table names is not stored.
     """
     with replaced_folder(out) as folder:
-        _fill(inputs, folder, out if out.exists() else None)
+        _fill(inputs, folder, out if out.exists() else None, drawn or {})
     return out / "index.html"
 
 
-def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None) -> None:
+def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mapping[str, Sequence[Drawn]]) -> None:
     assets = folder / "assets"
     assets.mkdir()
     source = resources.files("duplex_bench.reporting.site") / "assets"
@@ -68,7 +69,11 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None) -> None:
     tables = report_tables(inputs)
     write_tables(tables, folder / TABLES_FOLDER)
     write_tables(_stored_tables(inputs), folder / TABLES_FOLDER)
-    drawn = {track.track: _write_figures(track, inputs.systems, folder) for track in inputs.tracks}
+    drawn = {
+        track.track: list(ready.get(track.track) or draw_figures(track, inputs.systems)) for track in inputs.tracks
+    }
+    for figures in drawn.values():
+        _write_figures(figures, folder)
 
     pages = Pages(inputs, folder)
     headline = {track.track: boards(track, track.headline_cards, inputs.systems) for track in inputs.tracks}
@@ -170,15 +175,13 @@ def _item_row(chunk: ItemChunk, name: str) -> dict[str, Any]:
     }
 
 
-def _write_figures(track: TrackTables, systems: Sequence[SystemInfo], folder: Path) -> list[Drawn]:
+def _write_figures(drawn: Sequence[Drawn], folder: Path) -> None:
     target = folder / "figures"
     target.mkdir(exist_ok=True)
-    drawn = draw_figures(track, systems)
     for figure in drawn:
         (target / f"{figure.id}.svg").write_bytes(figure.svg)
         (target / f"{figure.id}-dark.svg").write_bytes(figure.svg_dark)
         (target / f"{figure.id}.png").write_bytes(figure.png)
-    return drawn
 
 
 def _write_track(

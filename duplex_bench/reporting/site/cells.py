@@ -69,16 +69,20 @@ def boards(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[S
 
 def board(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[SystemInfo]) -> Board:
     """Estimates of ``cards`` for every system of the track; a system without a row shows that it has none."""
-    present = set(tables.statistics["system"].unique()) | set(tables.rollouts["system"].unique())
+    ran = set(tables.rollouts["system"].unique())
+    present = set(tables.statistics["system"].unique()) | ran
     rows: dict[tuple[str, str], list[Row]] = {}
     for row in tables.statistics.sort("condition").to_dicts():
         rows.setdefault((row["system"], row["metric"]), []).append(row)
     scales = {card.id: _scale(tables.statistics, card) for card in cards}
     groups: dict[str, list[tuple[SystemInfo, tuple[tuple[Cell, ...], ...]]]] = {}
     for system in systems:
-        if system.name in present:
-            cells = tuple(_cells(rows.get((system.name, card.id), []), card, scales[card.id]) for card in cards)
-            groups.setdefault(system.group, []).append((system, cells))
+        found = [rows.get((system.name, card.id), []) for card in cards]
+        # A bound is no run: where it is not defined it has no row, and nothing is missing.
+        if system.name in present and (any(found) or system.name in ran):
+            cells = tuple(_cells(mine, card, scales[card.id]) for mine, card in zip(found, cards, strict=True))
+            group = system.group_of_track.get(tables.track, system.group)
+            groups.setdefault(group, []).append((system, cells))
     return Board(tuple(cards), tuple((name, tuple(members)) for name, members in groups.items()))
 
 
