@@ -1,0 +1,103 @@
+"""Stages with quick engines: noise for speech, words from the gate. Tested is which work is done, not hearing."""
+
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from duplex_bench.audio.activity import bridge
+from duplex_bench.audio.gate import intervals_s
+from duplex_bench.conversation.generator_plan import typical_timing
+from duplex_bench.records.audio import TimedWord
+from duplex_bench.speech import engines
+from duplex_bench.speech.interfaces import SpokenClip
+from duplex_bench.stages import conversation, corpus, evaluation, multiparty, scoring, session_audio
+from duplex_bench.stages.profile import parse_profile
+from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.digests import generator_from
+from duplex_bench.systems.adapters.planted import PlantedSystem
+
+RATE_HZ = 24_000
+FACTORY = "resume_systems_of_the_tests"
+SMALL = {
+    "name": "small",
+    "seed": 1,
+    "multiparty": {
+        "grammar": {
+            "n_pairs": 1,
+            "seed": 3,
+            "size": {"silence_turns_mean": 5.0, "n1_turns_mean": 1.0, "n3_turns_mean": 1.0, "elaborations_mean": 0.0},
+        }
+    },
+    "conversation": {
+        "generator": {"n_sessions": 2, "seed": 5, "minutes": 1.2, "sample_rate_hz": RATE_HZ},
+        "corpus": {"liveliness_top_share": 1.0},
+        "curation": {"cap_per_kind": 2},
+    },
+    "statistics": {"n_resamples": 50},
+}
+
+
+class NoiseVoices:
+    """A text to speech whose clips are noise as long as speech would be."""
+
+    engine_id = "noise/1"
+    voices = ("a", "b", "c", "d", "narrator")
+
+    def speak(self, text, voice):
+        timing = typical_timing(text, voice)
+        rng = generator_from("noise voice", text, voice)
+        samples = rng.uniform(-0.2, 0.2, round(timing.duration_s * RATE_HZ)).astype(np.float32)
+        return SpokenClip(samples, RATE_HZ, timing.word_starts_s)
+
+
+class GateAsVoiceDetector:
+    engine_id = "gate as detector/1"
+
+    def speech_regions(self, samples, sample_rate_hz):
+        found = bridge(intervals_s(samples, sample_rate_hz), 0.25)
+        return np.rint(found * sample_rate_hz).astype(np.int64)
+
+
+class GateAsRecogniser:
+    """One word for each stretch of speech, which says how long it is."""
+
+    engine_id = "gate as recogniser/1"
+
+    def words(self, samples, sample_rate_hz):
+        found = bridge(intervals_s(samples, sample_rate_hz), 0.25)
+        return tuple(TimedWord(f"{round(stop - start, 2)} seconds", start, stop) for start, stop in found.tolist())
+
+
+def planted(settings):
+    """Speaks noise at the seconds that the card's settings name, whatever it hears."""
+    noise = generator_from("planted noise").uniform(-0.2, 0.2, RATE_HZ).astype(np.float32)
+    return PlantedSystem({}, [(round(at_s * RATE_HZ), noise) for at_s in settings["at_s"]])
+
+
+@pytest.fixture
+def quick_engines(monkeypatch):
+    """No models and no worker processes; yields the dotted name of a planted system's factory for cards."""
+    factory = types.ModuleType(FACTORY)
+    factory.planted = planted
+    monkeypatch.setitem(sys.modules, FACTORY, factory)
+    monkeypatch.setattr(engines, "text_to_speech", lambda *_: NoiseVoices())
+    monkeypatch.setattr(engines, "voice_activity", lambda *_: GateAsVoiceDetector())
+    monkeypatch.setattr(engines, "recogniser", lambda *_: GateAsRecogniser())
+    monkeypatch.setattr(scoring, "vectors", lambda: None)
+    for module in (multiparty, evaluation, session_audio, corpus, conversation):
+        if hasattr(module, "pool"):
+            monkeypatch.setattr(module, "pool", lambda _n=None: None)
+    return f"{FACTORY}:planted"
+
+
+@pytest.fixture
+def small_workspace():
+    """A workspace of the small profile in a folder."""
+
+    def build(folder: Path, table=SMALL):
+        return Workspace(folder, parse_profile(table, "test"))
+
+    return build
