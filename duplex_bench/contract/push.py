@@ -110,6 +110,11 @@ class PushSystem(Protocol):
         """What ``PushSession.open`` accepts."""
         ...
 
+    @property
+    def virtual_time(self) -> bool:
+        """Whether it talks through memory alone, so that its sessions can run on virtual time."""
+        ...
+
     def new_push_session(self) -> PushSession:
         """A fresh session that knows nothing of those before it."""
         ...

@@ -17,7 +17,8 @@ class RolloutResult:
     """One run. ``listener`` is float32 (n,) at ``sample_rate_hz`` and ends with the last heard sample.
 
     ``timeline_s`` is how long the listener listened (input plus silence), ``events`` every output and flush in order,
-    the same in every run of a deterministic system; ``compute_s`` is measured and is not.
+    the same in every run of a deterministic system; ``compute_s`` is measured and is not. ``retry_after_s`` is set
+    where a vendor asked to come back later.
     """
 
     outcome: Outcome
@@ -28,6 +29,7 @@ class RolloutResult:
     input_s: float
     events: list[dict[str, Any]]
     compute_s: float
+    retry_after_s: float | None = None
 
 
 @dataclass

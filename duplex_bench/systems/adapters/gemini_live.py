@@ -1,0 +1,334 @@
+"""Google Gemini Live as a system: bidirectional generation over a raw WebSocket, automatic or manual activity.
+
+There are no item or response ids, no truncation and no cancel: each model turn gets an id of ours, and a system may
+remember speech that nobody heard. Source: the vendor's reference and recorded sessions; see docs/hosted-systems.md.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
+
+from duplex_bench.contract.push import Detection, PushEvent, RateLimitedError, RefusedError
+from duplex_bench.contract.types import (
+    HistoryPart,
+    OpenRequest,
+    SessionStats,
+    Spec,
+    TransportError,
+    UnsupportedError,
+    checked_unit,
+    refuse_unsupported,
+)
+from duplex_bench.rollout.playback import Samples
+from duplex_bench.systems.adapters.openai_dialect import NEUTRAL_INSTRUCTIONS
+from duplex_bench.systems.adapters.prices import cost_usd
+from duplex_bench.systems.adapters.wire import (
+    WEBSOCKET,
+    Connector,
+    PcmStream,
+    Wire,
+    WireClosedError,
+    as_message,
+    encoded,
+    key_from,
+)
+
+URL: Final = (
+    "wss://generativelanguage.googleapis.com/ws/google.ai.generativelanguage.v1beta.GenerativeService"
+    ".BidiGenerateContent"
+)
+SPEC: Final = Spec(16_000, 24_000, 320, capabilities=frozenset({"text_prompt", "text_history"}))
+# The order in which the vendor's own library takes them.
+KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_REFUSING_CODES: Final = frozenset({1007, 1008})
+_FORGETS_NOTHING: Final = "this API has no truncation: it may remember speech that nobody heard"
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiSettings:
+    """What a card may set.
+
+    Attributes:
+        model: As the vendor names it, without ``models/``.
+        activity: Which detection the system can be run with: both, or manual alone.
+        silence_ms: Silence that ends a turn (P2: 500). Reports say that 3.1 ignores it: measure, do not trust.
+        prefix_padding_ms: Speech required before an onset counts (P2: 300; not pre-roll as elsewhere).
+        history_mode: ``seed``: turns before the stream, by the documented flag; ``system_text``: rendered into the
+            instruction. Never mix both in one comparison.
+        voice: Name of a prebuilt voice.
+        thinking_level: minimal, low, medium or high.
+        url: WebSocket address.
+        url_env: Variable that overrides ``url``.
+        key_env: Variables that may hold the key.
+    """
+
+    model: str = "gemini-3.1-flash-live-preview"
+    activity: Literal["both", "manual"] = "both"
+    silence_ms: int = 500
+    prefix_padding_ms: int = 300
+    history_mode: Literal["seed", "system_text"] = "seed"
+    voice: str = "Zephyr"
+    thinking_level: str = "minimal"
+    url: str = URL
+    url_env: str = "DUPLEX_BENCH_GEMINI_LIVE_URL"
+    key_env: tuple[str, ...] = KEYS
+
+    def __post_init__(self) -> None:
+        if self.activity not in ("both", "manual") or self.history_mode not in ("seed", "system_text"):
+            raise ValueError("gemini: activity is both or manual, history_mode is seed or system_text")
+        if min(self.silence_ms, self.prefix_padding_ms) <= 0:
+            raise ValueError("gemini: silence_ms and prefix_padding_ms must be positive")
+
+
+class GeminiLive:
+    """A ``PushSystem`` over Gemini Live."""
+
+    spec: Spec = SPEC
+
+    def __init__(self, settings: GeminiSettings, connector: Connector = WEBSOCKET) -> None:
+        self.settings = settings
+        self.connector = connector
+
+    @property
+    def detections(self) -> frozenset[Detection]:
+        """Automatic and manual activity, or manual alone."""
+        return frozenset({"manual"} if self.settings.activity == "manual" else {"automatic", "manual"})
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether its server lives in this process's memory."""
+        return self.connector.virtual_time
+
+    def new_push_session(self) -> "GeminiSession":
+        """A session over a connection of its own."""
+        return GeminiSession(self.settings, self.connector)
+
+
+class GeminiSession:
+    """See ``PushSession``."""
+
+    def __init__(self, settings: GeminiSettings, connector: Connector) -> None:
+        self._settings = settings
+        self._connector = connector
+        self._key = key_from(settings.key_env)
+        self._wire: Wire | None = None
+        self._detection: Detection = "automatic"
+        self._frames = 0
+        self._turn = 1
+        self._begun = False
+        self._cut_turn = 0
+        self._late = 0
+        self._stream = PcmStream()
+        self._early: list[PushEvent] = []
+        self._usage: dict[str, float] = {}
+
+    async def open(self, request: OpenRequest, detection: Detection) -> None:
+        """Connect, set up, hand over history."""
+        refuse_unsupported(request, SPEC)
+        if self._settings.activity == "manual" and detection != "manual":
+            raise UnsupportedError("this card has manual activity only: it can be asked for replies, not overheard")
+        settings = self._settings
+        self._detection = detection
+        url = os.environ.get(settings.url_env) or settings.url
+        headers = {"x-goog-api-key": self._key.value} if self._key else {}
+        self._wire = await self._connector.connect(url, headers, self._key)
+        await self._send({"setup": self._setup(request)})
+        while True:
+            message = await self._next()
+            if "setupComplete" in message:
+                break
+            self._early += self._read(message)
+        if request.history and settings.history_mode == "seed":
+            turns = [{"role": _role(part), "parts": [{"text": part.text}]} for part in _alternating(request.history)]
+            await self._send({"clientContent": {"turns": turns, "turnComplete": True}})
+
+    async def push(self, frame: Samples) -> None:
+        """Send one frame; with manual activity the first is preceded by the start of activity."""
+        if self._detection == "manual" and self._frames == 0:
+            await self._send({"realtimeInput": {"activityStart": {}}})
+        self._frames += 1
+        data = encoded(checked_unit(frame, SPEC))
+        await self._send({"realtimeInput": {"audio": {"data": data, "mimeType": f"audio/pcm;rate={SPEC.in_rate_hz}"}}})
+
+    async def reply_now(self) -> dict[str, Any]:
+        """End the user's activity, which asks for the reply."""
+        if self._detection != "manual":
+            raise UnsupportedError("a reply is requested only with manual activity")
+        await self._send({"realtimeInput": {"activityEnd": {}}})
+        return {"commit_wait_s": 0.0, "extra_wait_s": 0.0}
+
+    async def receive(self) -> list[PushEvent]:
+        """What the next message says."""
+        if self._early:
+            early, self._early = self._early, []
+            return early
+        return self._read(await self._next())
+
+    async def cut(self, response_id: str, heard_s: float) -> dict[str, Any]:
+        """Nothing can be reported to this API; the log says so."""
+        return {"item_id": response_id, "heard_ms": int(heard_s * 1000), "reported": False, "reason": _FORGETS_NOTHING}
+
+    async def close(self) -> SessionStats:
+        """Close the connection; usage and cost are in ``extra``."""
+        if self._wire is not None:
+            await self._wire.close()
+        extra = {
+            "usage": dict(self._usage),
+            "cost_usd": cost_usd(self._settings.model, self._usage),
+            "history_mode": self._settings.history_mode,
+            "late_deltas_dropped": self._late,
+        }
+        return SessionStats(units=self._frames, extra=extra)
+
+    def _setup(self, request: OpenRequest) -> dict[str, Any]:
+        settings = self._settings
+        instructions = request.prompt.text or NEUTRAL_INSTRUCTIONS
+        if request.history and settings.history_mode == "system_text":
+            lines = [f"{'You' if part.role == 'assistant' else 'They'}: {part.text}" for part in request.history]
+            instructions += "\n\nThe conversation so far:\n" + "\n".join(lines)
+        detection: dict[str, Any] = {"disabled": True}
+        if self._detection == "automatic":
+            detection = {
+                "disabled": False,
+                "prefixPaddingMs": settings.prefix_padding_ms,
+                "silenceDurationMs": settings.silence_ms,
+            }
+        voice = {"voiceConfig": {"prebuiltVoiceConfig": {"voiceName": settings.voice}}}
+        setup: dict[str, Any] = {
+            "model": f"models/{settings.model}",
+            "generationConfig": {
+                "responseModalities": ["AUDIO"],
+                "speechConfig": voice,
+                "thinkingConfig": {"thinkingLevel": settings.thinking_level},
+            },
+            "systemInstruction": {"parts": [{"text": instructions}]},
+            "realtimeInputConfig": {
+                "automaticActivityDetection": detection,
+                "activityHandling": "START_OF_ACTIVITY_INTERRUPTS",
+            },
+            "outputAudioTranscription": {},
+        }
+        if request.history and settings.history_mode == "seed":
+            setup["historyConfig"] = {"initialHistoryInClientContent": True}
+        return setup
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        if self._wire is None:
+            raise TransportError("the session is not open")
+        await self._wire.send(json.dumps(message))
+
+    async def _next(self) -> dict[str, Any]:
+        if self._wire is None:
+            raise TransportError("the session is not open")
+        try:
+            return as_message(await self._wire.receive())
+        except WireClosedError as error:
+            if error.code in _REFUSING_CODES:
+                raise RefusedError(f"{error}: the setup, the history or the model was refused") from None
+            if "RESOURCE_EXHAUSTED" in error.close_reason:
+                raise RateLimitedError(str(error)) from None
+            raise
+
+    def _read(self, message: dict[str, Any]) -> list[PushEvent]:
+        """Several keys may share a message: each is looked at."""
+        events: list[PushEvent] = []
+        content = message.get("serverContent")
+        if isinstance(content, dict):
+            events += self._read_content(content)
+        for name in ("voiceActivity", "goAway", "sessionResumptionUpdate"):
+            if name in message:
+                events.append(PushEvent("note", data={"name": name, name: message[name]}))
+        usage = message.get("usageMetadata")
+        if isinstance(usage, dict):
+            for name, count in _counts(usage).items():
+                self._usage[name] = self._usage.get(name, 0.0) + count
+            events.append(PushEvent("usage", data={"usage": usage}))
+        error = message.get("error")
+        if isinstance(error, dict):
+            told = self._key.scrub(f"{error.get('status')}: {error.get('message')}")
+            if error.get("status") == "RESOURCE_EXHAUSTED":
+                raise RateLimitedError(told)
+            raise TransportError(f"the server reported {told}")
+        return events
+
+    def _read_content(self, content: dict[str, Any]) -> list[PushEvent]:
+        events: list[PushEvent] = []
+        for part in (content.get("modelTurn") or {}).get("parts") or []:
+            inline = part.get("inlineData")
+            if inline and not part.get("thought"):
+                events += self._audio(inline)
+        spoken = (content.get("outputTranscription") or {}).get("text")
+        if spoken:
+            events.append(PushEvent("text", self._turn_id, text=spoken))
+        heard = (content.get("inputTranscription") or {}).get("text")
+        if heard:
+            events.append(PushEvent("user_text", text=heard))
+        if content.get("interrupted"):
+            self._cut_turn = self._turn
+            events.append(PushEvent("flush", data={"name": "interrupted"}))
+        if content.get("generationComplete"):
+            events.append(PushEvent("done", self._turn_id, data={"status": "completed"}))
+        if content.get("turnComplete"):
+            # A turn that completes without having begun was empty, unless it is the end of one that was cut.
+            if not self._begun and self._cut_turn != self._turn:
+                events.append(PushEvent("begun", self._turn_id, data={"empty": True}))
+            data = {"name": "turnComplete", "reason": content.get("turnCompleteReason")}
+            events.append(PushEvent("note", self._turn_id, data=data))
+            self._turn += 1
+            self._begun = False
+            self._stream = PcmStream()
+        return events
+
+    def _audio(self, inline: dict[str, Any]) -> list[PushEvent]:
+        mime = str(inline.get("mimeType", ""))
+        if "rate=" in mime and f"rate={SPEC.out_rate_hz}" not in mime:
+            raise TransportError(f"the server sends {mime}, not {SPEC.out_rate_hz} Hz")
+        if self._cut_turn == self._turn:
+            self._late += 1
+            return []
+        pcm = self._stream.take(inline.get("data"))
+        begun = [] if self._begun else [PushEvent("begun", self._turn_id)]
+        self._begun = True
+        return [*begun, PushEvent("audio", self._turn_id, pcm=pcm)] if len(pcm) else begun
+
+    @property
+    def _turn_id(self) -> str:
+        return f"turn-{self._turn}"
+
+
+def _role(part: HistoryPart) -> str:
+    return "model" if part.role == "assistant" else "user"
+
+
+def _alternating(history: tuple[HistoryPart, ...]) -> list[HistoryPart]:
+    """Neighbours of one role joined: the API wants turns to alternate."""
+    joined: list[HistoryPart] = []
+    for part in history:
+        if joined and joined[-1].role == part.role:
+            last = joined.pop()
+            part = HistoryPart(part.role, f"{last.text} {part.text}", last.start_s, part.end_s)
+        joined.append(part)
+    return joined
+
+
+def _counts(usage: dict[str, Any]) -> dict[str, float]:
+    counts: dict[str, float] = {}
+    for field, suffix in (("promptTokensDetails", "in"), ("responseTokensDetails", "out")):
+        for detail in usage.get(field) or []:
+            name = f"{'audio' if detail.get('modality') == 'AUDIO' else 'text'}_{suffix}"
+            counts[name] = counts.get(name, 0.0) + float(detail.get("tokenCount") or 0)
+    return counts
+
+
+def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> GeminiLive:
+    """Gemini Live; raises ValueError for settings that make no sense."""
+    known = {field.name for field in fields(GeminiSettings)}
+    unknown = set(settings) - known
+    if unknown:
+        raise ValueError(f"gemini: unknown settings {sorted(unknown)}; known are {sorted(known)}")
+    changes = dict(settings)
+    if "key_env" in changes:
+        changes["key_env"] = tuple(changes["key_env"])
+    return GeminiLive(GeminiSettings(**changes), connector)
