@@ -16,7 +16,7 @@ from pathlib import Path
 from duplex_bench.cli import graph
 from duplex_bench.cli.console import console, error_console, progress_bars
 from duplex_bench.records.items import Track
-from duplex_bench.stages import corpus, fingerprints, reviews
+from duplex_bench.stages import corpus, fingerprints, progress, reviews
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.workspace import Workspace, open_workspace
 from duplex_bench.systems.card import SystemCard
@@ -119,7 +119,7 @@ def run_benchmark(
                     break
     seconds = time.perf_counter() - started
     index = chosen.workspace.report_folder / "index.html"
-    console.print(budget(timing, seconds), highlight=False)
+    console.print(budget(timing, seconds, progress.engine_clock.spent_s), highlight=False)
     if failed:
         error_console.print(
             f"[red]failed:[/] {', '.join(failed)}. Finished work is kept: correct the cause, then run the same again."
@@ -154,12 +154,14 @@ def _stands(chosen: Chosen, part: graph.Part, mark: str) -> bool:
     return fingerprints.is_current(chosen.workspace, part.label, mark, _tables(chosen, part), report)
 
 
-def budget(timing: Timing, total_s: float) -> str:
+def budget(timing: Timing, total_s: float, engines_s: float) -> str:
     """One line that says where the time went."""
+    share = 100 * (1 - engines_s / total_s) if total_s else 0.0
     parts = [f"{label} {seconds:.0f} s" for label, seconds in timing.parts_s.items()]
     if timing.unchanged:
         parts.append(f"{len(timing.unchanged)} parts unchanged since their last run")
-    return f"{total_s:.0f} s in all: {', '.join(parts)}"
+    told = f"{total_s:.0f} s in all: {', '.join(parts)}"
+    return told if engines_s == 0 else f"{told}; engines {engines_s:.0f} s, orchestration {share:.0f} %"
 
 
 def initialise(root: Path, data: Path) -> None:

@@ -15,6 +15,7 @@ from duplex_bench.conversation.two_channel import load_two_channel, load_two_cha
 from duplex_bench.records.audio import AudioSlice, TimedWord
 from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
+from duplex_bench.stages import progress
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.session_audio import StoredAudio, audio_key
 from duplex_bench.stages.work import Task, resume
@@ -94,7 +95,8 @@ def _synthetic(workspace: Workspace) -> Path:
 
 def _generate(workspace: Workspace, settings: GeneratorSettings, folder: Path) -> None:
     tts = engines.text_to_speech(workspace.profile.speech.text_to_speech, workspace.store)
-    generate(settings, tts, folder)
+    with progress.engine_clock.running():
+        generate(settings, tts, folder)
 
 
 def _two_channel(workspace: Workspace, root: Path) -> LoadedSessions:

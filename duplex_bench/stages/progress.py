@@ -1,5 +1,6 @@
 """Progress of items inside a stage, told to whoever listens: a terminal, a Dagster log, nobody."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,25 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listeners.remove(listener)
+
+
+class EngineClock:
+    """Wall seconds spent on the work itself (engines, systems, audio): the rest of a run is orchestration."""
+
+    def __init__(self) -> None:
+        self.spent_s = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Count the block as work."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent_s += time.perf_counter() - began
+
+
+engine_clock = EngineClock()
 
 
 def tell(progress: Progress) -> None:

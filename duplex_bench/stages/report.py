@@ -13,6 +13,7 @@ from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, Table, Track
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, scoring
+from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import STAND_INS
 from duplex_bench.stages.summary import joined, stored_figures
@@ -100,6 +101,10 @@ def report(
         extra.append(funnel(conversation.funnel_frame(workspace, candidates)))
     if voices is not None:
         extra.append(cast_quality(voices))
+    for track in tracks:
+        predicted = pause_prediction(track, cards) if track.track == "conversation" else None
+        if predicted is not None:
+            extra.append(predicted)
     run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]
     inputs = ReportInputs(
         title="duplex_bench report",

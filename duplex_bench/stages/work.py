@@ -71,16 +71,17 @@ def resume(
     total = len(done.reused) + len(waiting)
     _tell(stage, done, total)
     try:
-        for task, payload, error in _run(list(waiting.values()), function, executor, common):
-            if error:
-                done.failed[task.key] = error
-                ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
-            else:
-                done.payloads[task.key] = payload
-                done.computed.append(task.key)
-                status: Literal["ok", "failed"] = "ok" if final(payload) else "failed"
-                ledger.add(LedgerRecord(task.key, task.item_id, status, payload=payload))
-            _tell(stage, done, total)
+        with progress.engine_clock.running():
+            for task, payload, error in _run(list(waiting.values()), function, executor, common):
+                if error:
+                    done.failed[task.key] = error
+                    ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
+                else:
+                    done.payloads[task.key] = payload
+                    done.computed.append(task.key)
+                    status: Literal["ok", "failed"] = "ok" if final(payload) else "failed"
+                    ledger.add(LedgerRecord(task.key, task.item_id, status, payload=payload))
+                _tell(stage, done, total)
     finally:
         ledger.flush()
     return done
