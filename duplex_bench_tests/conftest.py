@@ -1,0 +1,42 @@
+"""What several rooms' tests share."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def _loopback():
+    name = "loopback_text_apis"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "textmodels" / "loopback.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+@pytest.fixture
+def text_api(monkeypatch):
+    """Starts loopback servers that speak a vendor's text API: ``text_api("openai", reply)``. The key is a canary."""
+    module = _loopback()
+    servers, apis = [], []
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "LOCAL_KEY"):
+        monkeypatch.setenv(name, module.CANARY)
+    for name in ("ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    def start(vendor, reply=None, **more):
+        api = module.FakeApi(vendor, **({"reply": reply} if reply else {}), **more)
+        servers.append(module.serve(api))
+        apis.append(api)
+        return api
+
+    start.canary = module.CANARY
+    yield start
+    for api in apis:
+        api.release.set()
+    for server in servers:
+        server.shutdown()
+        server.server_close()
