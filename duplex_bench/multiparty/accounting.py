@@ -8,7 +8,7 @@ import polars as pl
 
 from duplex_bench.audio.time import to_seconds
 from duplex_bench.multiparty.scenes import SceneLayout
-from duplex_bench.multiparty.scripts import TURN_TYPES, Pair, Script, Utterance
+from duplex_bench.multiparty.scripts import SILENCE_TYPES, TURN_TYPES, Pair, Script, Utterance
 
 ClipKey = tuple[str, str]
 
@@ -113,7 +113,7 @@ def duration_statistics(
 def composition(pairs: Sequence[Pair]) -> pl.DataFrame:
     """What the draw holds, by condition: counts a conversation of every turn type, humans, request position (A2.2).
 
-    Columns: ``condition``, ``quantity``, ``n``, ``mean``, ``min``, ``max``.
+    Shares (``with ...``) are means of 0 and 1. Columns: ``condition``, ``quantity``, ``n``, ``mean``, ``min``, ``max``.
     """
     found: dict[tuple[str, str], list[float]] = {}
     for pair in pairs:
@@ -122,7 +122,11 @@ def composition(pairs: Sequence[Pair]) -> pl.DataFrame:
             measured: dict[str, float] = {f"turns {kind}": kinds.count(kind) for kind in TURN_TYPES}
             measured |= {
                 "turns": len(kinds),
+                "silence turns (N1 to N3)": sum(kinds.count(kind) for kind in SILENCE_TYPES),
+                "decided turns (T, N1 to N3, N4Q)": len(kinds) - kinds.count("N4R"),
+                "with a question that a human resolves (N4)": float("N4Q" in kinds),
                 "humans": script.n_humans,
+                "with four humans": float(script.n_humans == 4),
                 "words": sum(len(turn.text.split()) for turn in script.utterances),
                 "request position (0 first, 1 last)": kinds.index("T") / max(1, len(kinds) - 1),
             }

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from duplex_bench.audio.time import to_seconds
+from duplex_bench.multiparty.acoustics import CLEAN
 from duplex_bench.multiparty.preamble import Preamble
 from duplex_bench.multiparty.rules import ScoringRules
 from duplex_bench.multiparty.scenes import Scene
@@ -23,8 +24,12 @@ def item_of(
     preamble: Preamble | None = None,
     rules: ScoringRules | None = None,
     language: str = "en",
+    acoustics: str = CLEAN,
 ) -> Item:
     """The item of ``scene``, whose audio is stored as ``live``.
+
+    An item in other acoustics than clean has an id and a condition of its own, "noise explicit" beside "explicit", so
+    that no rate ever mixes them; attributes ``base_item``, ``addressing`` and ``acoustics`` pair it with the clean one.
 
     Attributes to group by: ``domain``, ``family``, ``n_humans``, ``n_turns``, ``request_time_s`` (end of T),
     ``preamble_end_s``, ``scene_s``, ``speakers`` and ``turn_types`` (one a turn, in the order of the transcript),
@@ -57,12 +62,16 @@ def item_of(
         "speakers": " ".join(turn.utterance.speaker for turn in scene.turns),
         "turn_types": " ".join(turn.utterance.turn_type for turn in scene.turns),
         "preamble": f"{preamble.id}/{preamble.version}" if preamble else "",
+        "acoustics": acoustics,
+        "addressing": script.condition,
+        "base_item": script.script_id,
     }
+    clean = acoustics == CLEAN
     return Item(
-        item_id=script.script_id,
+        item_id=script.script_id if clean else f"{script.script_id}~{acoustics}",
         track="multiparty",
         cluster=script.scenario_id,
-        condition=script.condition,
+        condition=script.condition if clean else f"{acoustics} {script.condition}",
         stimulus=Stimulus("multiparty", live),
         reference=Reference(
             windows_of(scene, rules), gold_answer=script.gold_answer, transcript=transcript, attributes=attributes

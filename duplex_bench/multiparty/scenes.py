@@ -33,11 +33,14 @@ class SceneLayout:
     preamble_gap_s: float = 1.0
     tail_s: float = 5.0
     """Silence after the last turn."""
+    overlap_s: float = 0.0
+    """Above 0, turns begin this much before the turn before them ends, instead of after a gap; the windows after T
+    and N4Q stay free, and a turn never begins before the turn before it is half over."""
 
     def __post_init__(self) -> None:
         if self.sample_rate_hz < 1:
             raise ValueError(f"sample_rate_hz is {self.sample_rate_hz}: give a positive rate")
-        for name in ("gap_min_s", "gap_after_t_s", "gap_after_n4q_s", "preamble_gap_s", "tail_s"):
+        for name in ("gap_min_s", "gap_after_t_s", "gap_after_n4q_s", "preamble_gap_s", "tail_s", "overlap_s"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}: give 0 or more seconds")
         if self.gap_max_s < self.gap_min_s:
@@ -51,6 +54,12 @@ class SceneLayout:
             return to_samples(self.gap_after_n4q_s, self.sample_rate_hz)
         low, high = (to_samples(gap, self.sample_rate_hz) for gap in (self.gap_min_s, self.gap_max_s))
         return int(generator_from("scene-gap/1", scenario_id, utterance.utterance_id).integers(low, high + 1))
+
+    def step_samples(self, scenario_id: str, utterance: Utterance, clip_samples: int) -> int:
+        """Samples from the end of ``utterance`` to the onset of the next turn; below 0 where they overlap."""
+        if self.overlap_s > 0 and utterance.turn_type not in {"T", "N4Q"}:
+            return -min(to_samples(self.overlap_s, self.sample_rate_hz), clip_samples // 2)
+        return self.gap_samples(scenario_id, utterance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +132,12 @@ def build_scene(
         placed.append((at, clip))
         turns.append(PlacedTurn(turn, at, at + len(clip)))
         last = number + 1 == len(script.utterances)
-        at += len(clip) + (to_samples(layout.tail_s, rate) if last else layout.gap_samples(script.scenario_id, turn))
+        step = to_samples(layout.tail_s, rate) if last else layout.step_samples(script.scenario_id, turn, len(clip))
+        at += len(clip) + step
     mix = place(placed, at)
+    if mix.peak > 1.0 and layout.overlap_s > 0:
+        # Two voices at once may pass full scale though neither does.
+        return Scene(script, (mix.samples / mix.peak).astype(np.float32), rate, tuple(turns), preamble_stop)
     if mix.peak > 1.0:
         raise SceneError(f"script {script.script_id}: peak {mix.peak:.3f} is above full scale: lower the clips' level")
     return Scene(script, mix.samples, rate, tuple(turns), preamble_stop)
