@@ -32,10 +32,11 @@ SMALL = {
         }
     },
     "conversation": {
-        "generator": {"n_sessions": 2, "seed": 5, "minutes": 1.2, "sample_rate_hz": RATE_HZ},
+        "generator": {"n_sessions": 1, "seed": 5, "minutes": 1.2, "sample_rate_hz": RATE_HZ},
         "corpus": {"liveliness_top_share": 1.0},
         "curation": {"cap_per_kind": 2},
     },
+    "rollout": {"protocols": {"turn_end_cap_s": 6.0}},
     "statistics": {"n_resamples": 50},
 }
 

@@ -60,8 +60,7 @@ def start(quick_engines, small_workspace, tmp_path):
     profile = small_workspace(tmp_path / "unused").profile
     cards = {
         "silent": policy("silent", "duplex_bench.systems.adapters.never_speak:create"),
-        "early": policy("early", quick_engines, at_s=[2.0, 9.0, 31.0]),
-        "late": policy("late", quick_engines, at_s=[6.5, 20.0, 33.0]),
+        "early": policy("early", quick_engines, at_s=[2.0, 9.0, 20.0, 31.0]),
     }
     return State(profile, cards)
 
@@ -89,8 +88,7 @@ def card_text(state, rng):
 
 
 def card_settings(state, rng):
-    name = rng.choice(["early", "late"])
-    state.cards[name] = state.cards[name].model_copy(update={"settings": {"at_s": [rng.uniform(1, 6), 21.5]}})
+    state.cards["early"] = state.cards["early"].model_copy(update={"settings": {"at_s": [rng.uniform(1, 6), 21.5]}})
 
 
 def card_epoch(state, rng):
@@ -313,7 +311,7 @@ def inputs_of_work(ran, state):
     return asked
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))])
 def test_edits_in_any_order(start, in_force, small_workspace, tmp_path, seed):
     rng = random.Random(seed)
     order = [nothing, *rng.sample(EDITS, len(EDITS))]
@@ -324,7 +322,11 @@ def test_edits_in_any_order(start, in_force, small_workspace, tmp_path, seed):
         edit(state, rng)
         in_force(state)
         resumed = run(kept, state)
-        scratch = run(small_workspace(tmp_path / f"new-{number}"), state)
+        new = small_workspace(tmp_path / f"new-{number}")
+        new.data.mkdir()
+        # The generated recordings are input, not result: no edit here touches them.
+        new.corpora_folder.symlink_to(kept.corpora_folder)
+        scratch = run(new, state)
         asked = inputs_of_work(scratch, state)
         where = f"edit {number}, {edit.__name__}"
         for key, work in asked.items():
