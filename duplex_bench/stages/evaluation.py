@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -10,102 +9,24 @@ from duplex_bench.judging import embedded_judge
 from duplex_bench.judging.rubrics import rubric
 from duplex_bench.records import tables
 from duplex_bench.records.items import Item, Track
-from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
-from duplex_bench.records.rollouts import RolloutRecord
+from duplex_bench.records.outcome import SCORED_OUTCOMES
 from duplex_bench.records.score import Judgement, Measurement, Question
 from duplex_bench.records.transcripts import Activity, Transcript
-from duplex_bench.rollout.plan import plan_for
-from duplex_bench.rollout.record import execution_key
 from duplex_bench.speech import engines
 from duplex_bench.stages import rollout_tasks, scoring
 from duplex_bench.stages.measured import Measured, measured
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
-from duplex_bench.stages.rollout_tasks import ListenTask, RolloutTask
-from duplex_bench.stages.work import Task, WorkDone, resume
+from duplex_bench.stages.rollout_tasks import ListenTask
+from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.serial import from_json, to_json
-from duplex_bench.systems.card import SystemCard
 
 # Raise when the stage's own code changes what it stores; engines, gate and metrics carry versions of their own.
 ACTIVITY_VERSION = 1
 WORDS_VERSION = 1
-
-
-def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: SystemCard) -> StageResult:
-    """Run ``card``'s system on every item: one row per item and repeat, whatever the outcome."""
-    settings = workspace.profile.rollout
-    tasks: list[Task] = []
-    planned: list[_Planned] = []
-    for row in items.iter_rows(named=True):
-        plan = plan_for(row["protocol"], settings.protocols)
-        for repeat in range(settings.repeats):
-            key = execution_key(
-                card.execution_digest(),
-                row["stimulus_digest"],
-                plan,
-                repeat,
-                card.adapter_version,
-                card.model_id,
-                card.epoch,
-            )
-            planned.append(_Planned(row["item_id"], row["stimulus_digest"], key, repeat))
-            if track in card.tracks:
-                argument = RolloutTask(key, row["stimulus"], plan, repeat, settings.attempts)
-                tasks.append(Task(key, row["item_id"], argument))
-    done = resume(
-        workspace.ledger(f"{track}/rollouts/{card.name}"),
-        f"{track} rollouts {card.name}",
-        tasks,
-        rollout_tasks.run_rollout,
-        executor=pool(workspace.profile.processes),
-        common=(str(workspace.data), card.model_dump_json(), card.name),
-        final=rollout_tasks.is_final,
-    )
-    rows = [_rollout_row(one, card, track, done) for one in planned]
-    frame = frame_of(rows, tables.ROLLOUTS)
-    by_outcome = {f"outcome_{name}": count for name, count in frame["outcome"].value_counts().iter_rows()}
-    totals = {
-        "audio_minutes": round(float(frame["timeline_s"].sum()) / 60, 2),
-        "compute_s": round(float(frame["compute_s"].sum()), 2),
-    }
-    return StageResult(frame, {**done.counts(), **by_outcome, **totals}, preview=frame.drop("listener_audio", "events"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    item_id: str
-    stimulus_digest: str
-    rollout_key: str
-    repeat: int
-
-
-def _rollout_row(one: _Planned, card: SystemCard, track: Track, done: WorkDone) -> dict[str, object]:
-    if one.rollout_key in done.payloads:
-        record = from_json(RolloutRecord, done.payloads[one.rollout_key])
-    else:
-        outcome, reason = Outcome.TRANSPORT_ERROR, done.failed.get(one.rollout_key, "")
-        if track not in card.tracks:
-            outcome, reason = Outcome.NOT_APPLICABLE, f"the card names no {track} track"
-        record = RolloutRecord(
-            rollout_key=one.rollout_key,
-            system=card.name,
-            stimulus_digest=one.stimulus_digest,
-            repeat=one.repeat,
-            outcome=outcome,
-            reason=reason,
-            listener_audio=None,
-            sample_rate_hz=0,
-            timeline_s=0.0,
-            input_s=0.0,
-            events=None,
-            compute_s=0.0,
-            wall_s=0.0,
-        )
-    row: dict[str, object] = {name: getattr(record, name) for name in tables.ROLLOUTS if name != "item_id"}
-    return {**row, "item_id": one.item_id, "system": card.name, "outcome": str(record.outcome)}
 
 
 def _listened(rollout_table: pl.DataFrame) -> Iterator[tuple[str, str, str | None]]:

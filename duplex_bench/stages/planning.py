@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from duplex_bench.records.items import Track
-from duplex_bench.rollout.plan import plan_for
-from duplex_bench.rollout.record import execution_key
+from duplex_bench.stages.rollouts import planned_rollouts, rollout_ledger
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import minimum_detectable_difference
 from duplex_bench.storage.frames import read_frame
@@ -60,25 +59,15 @@ def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
         count = planned_items(workspace, track)
         seconds = count * TYPICAL_ITEM_S[track]
         return Estimate(count, 0, seconds / 60, low * seconds, high * seconds)
-    finished = workspace.ledger(f"{track}/rollouts/{card.name}").finished()
+    finished = rollout_ledger(workspace, track, card.name).finished()
     cached = 0
     seconds = waiting_s = 0.0
-    for row in items.iter_rows(named=True):
-        plan = plan_for(row["protocol"], settings.protocols)
-        length_s = row["live_s"] + (plan.cap_s or plan.silence_after_s + plan.extra_silence_s)
-        for repeat in range(settings.repeats):
-            key = execution_key(
-                card.execution_digest(),
-                row["stimulus_digest"],
-                plan,
-                repeat,
-                card.adapter_version,
-                card.model_id,
-                card.epoch,
-            )
-            seconds += length_s
-            cached += key in finished
-            waiting_s += 0.0 if key in finished else length_s
+    for one in planned_rollouts(workspace, items, card):
+        plan = one.plan
+        length_s = one.live_s + (plan.cap_s or plan.silence_after_s + plan.extra_silence_s)
+        seconds += length_s
+        cached += one.rollout_key in finished
+        waiting_s += 0.0 if one.rollout_key in finished else length_s
     total = items.height * settings.repeats
     return Estimate(total, cached, seconds / 60, low * waiting_s, high * waiting_s)
 

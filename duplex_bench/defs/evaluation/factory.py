@@ -11,6 +11,7 @@ from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.records.items import Track
 from duplex_bench.stages import code_versions, evaluation, summary
+from duplex_bench.stages import rollouts as rollouts_of
 from duplex_bench.stages.cards import card_of
 from duplex_bench.stages.report import PER_SYSTEM, system_infos, track_tables
 
@@ -35,7 +36,7 @@ def evaluation_assets(track: Track) -> list[dg.AssetsDefinition]:
         context: dg.AssetExecutionContext, workspace: WorkspaceResource, items: pl.DataFrame, cards: pl.DataFrame
     ) -> dg.Output[pl.DataFrame]:
         del context
-        return reported(evaluation.rollouts(workspace.open(), track, items, card_of(cards)))
+        return reported(rollouts_of.rollouts(workspace.open(), track, items, card_of(cards)))
 
     @dg.asset(
         key=_key(track, "activity"),

@@ -1,0 +1,115 @@
+"""Every item run on one system: what is planned, what is done already, and how each run ended."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from duplex_bench.records import tables
+from duplex_bench.records.items import Track
+from duplex_bench.records.outcome import Outcome
+from duplex_bench.records.rollouts import RolloutRecord
+from duplex_bench.rollout.plan import StreamPlan, plan_for
+from duplex_bench.rollout.record import execution_key
+from duplex_bench.stages import rollout_tasks
+from duplex_bench.stages.pool import pool
+from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.rollout_tasks import RolloutTask
+from duplex_bench.stages.work import Task, WorkDone, resume
+from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.frames import frame_of
+from duplex_bench.storage.ledger import ItemLedger
+from duplex_bench.storage.serial import from_json
+from duplex_bench.systems.card import SystemCard
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRollout:
+    """One run of one system on one item: its key says all that its result depends on."""
+
+    item_id: str
+    stimulus_digest: str
+    stimulus: str
+    live_s: float
+    plan: StreamPlan
+    repeat: int
+    rollout_key: str
+
+
+def planned_rollouts(workspace: Workspace, items: pl.DataFrame, card: SystemCard) -> Iterator[PlannedRollout]:
+    """Every run that the profile asks for, in the order of the items, repeats together."""
+    settings = workspace.profile.rollout
+    for row in items.iter_rows(named=True):
+        plan = plan_for(row["protocol"], settings.protocols)
+        for repeat in range(settings.repeats):
+            key = execution_key(
+                card.execution_digest(),
+                row["stimulus_digest"],
+                plan,
+                repeat,
+                card.adapter_version,
+                card.model_id,
+                card.epoch,
+            )
+            yield PlannedRollout(
+                row["item_id"], row["stimulus_digest"], row["stimulus"], row["live_s"], plan, repeat, key
+            )
+
+
+def rollout_ledger(workspace: Workspace, track: Track, system: str) -> ItemLedger:
+    """The ledger of finished runs of one system on one track."""
+    return workspace.ledger(f"{track}/rollouts/{system}")
+
+
+def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: SystemCard) -> StageResult:
+    """Run ``card``'s system on every item: one row per item and repeat, whatever the outcome."""
+    planned = list(planned_rollouts(workspace, items, card))
+    attempts = workspace.profile.rollout.attempts
+    tasks = [
+        Task(one.rollout_key, one.item_id, RolloutTask(one.rollout_key, one.stimulus, one.plan, one.repeat, attempts))
+        for one in planned
+        if track in card.tracks
+    ]
+    done = resume(
+        rollout_ledger(workspace, track, card.name),
+        f"{track} rollouts {card.name}",
+        tasks,
+        rollout_tasks.run_rollout,
+        executor=pool(workspace.profile.processes),
+        common=(str(workspace.data), card.model_dump_json(), card.name),
+        final=rollout_tasks.is_final,
+    )
+    rows = [_row(one, card, track, done) for one in planned]
+    frame = frame_of(rows, tables.ROLLOUTS)
+    by_outcome = {f"outcome_{name}": count for name, count in frame["outcome"].value_counts().iter_rows()}
+    totals = {
+        "audio_minutes": round(float(frame["timeline_s"].sum()) / 60, 2),
+        "compute_s": round(float(frame["compute_s"].sum()), 2),
+    }
+    return StageResult(frame, {**done.counts(), **by_outcome, **totals}, preview=frame.drop("listener_audio", "events"))
+
+
+def _row(one: PlannedRollout, card: SystemCard, track: Track, done: WorkDone) -> dict[str, object]:
+    if one.rollout_key in done.payloads:
+        record = from_json(RolloutRecord, done.payloads[one.rollout_key])
+    else:
+        outcome, reason = Outcome.TRANSPORT_ERROR, done.failed.get(one.rollout_key, "")
+        if track not in card.tracks:
+            outcome, reason = Outcome.NOT_APPLICABLE, f"the card names no {track} track"
+        record = RolloutRecord(
+            rollout_key=one.rollout_key,
+            system=card.name,
+            stimulus_digest=one.stimulus_digest,
+            repeat=one.repeat,
+            outcome=outcome,
+            reason=reason,
+            listener_audio=None,
+            sample_rate_hz=0,
+            timeline_s=0.0,
+            input_s=0.0,
+            events=None,
+            compute_s=0.0,
+            wall_s=0.0,
+        )
+    row: dict[str, object] = {name: getattr(record, name) for name in tables.ROLLOUTS if name != "item_id"}
+    return {**row, "item_id": one.item_id, "system": card.name, "outcome": str(record.outcome)}
