@@ -160,11 +160,11 @@ def serve(api: FakeApi) -> ThreadingHTTPServer:
                 self.send_header("content-length", "5000")
                 self.end_headers()
                 self.wfile.write(b'{"half":')
-                return
+                return None
             if mishap == "slow":
                 api.release.wait(10)
                 self.close_connection = True
-                return
+                return None
             refused = api.refused_request(seen)
             if refused is not None:
                 return self._send(*refused)
