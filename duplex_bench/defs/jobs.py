@@ -13,8 +13,8 @@ def _keys(track: str, *names: str) -> dg.AssetSelection:
 
 build_multiparty_items = dg.define_asset_job(
     "build_multiparty_items",
-    _keys("multiparty", "scenarios", "pairs", "utterance_speech", "scenes", "items"),
-    description="Scripts, speech, scenes and items of the multiparty track.",
+    _keys("multiparty", "scenarios", "pairs", "utterance_speech", "scenes", "items", "inventory", "construction"),
+    description="Scripts, speech, scenes and items of the multiparty track, counted and checked.",
 )
 regenerate_points = dg.define_asset_job(
     "regenerate_points",

@@ -5,21 +5,15 @@ import polars as pl
 
 from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
-from duplex_bench.stages import code_versions, conversation
+from duplex_bench.lib.stage_asset import key_of, stage_asset
+from duplex_bench.records.items import Track
+from duplex_bench.stages import conversation
 
-TRACK = "conversation"
-
-
-def _key(name: str) -> dg.AssetKey:
-    return dg.AssetKey([TRACK, name])
-
-
-def _in(*names: str) -> dict[str, dg.AssetIn]:
-    return {name: dg.AssetIn(_key(name)) for name in names}
+TRACK: Track = "conversation"
 
 
 @dg.observable_source_asset(
-    key=_key("sessions"),
+    key=key_of(TRACK, "sessions"),
     group_name=TRACK,
     description="The corpus of two-person recordings. Observing it generates the synthetic one if the profile asks.",
 )
@@ -30,7 +24,7 @@ def sessions(workspace: WorkspaceResource) -> dg.ObserveResult:
 
 
 @dg.observable_source_asset(
-    key=_key("reviews"),
+    key=key_of(TRACK, "reviews"),
     group_name=TRACK,
     description="Approved label reviews, one per session; none is as good as some, the engine's labels then stand.",
 )
@@ -40,39 +34,36 @@ def reviews(workspace: WorkspaceResource) -> dg.ObserveResult:
     return dg.ObserveResult(data_version=dg.DataVersion(approved.digest), metadata=dict(approved.counts))
 
 
-@dg.asset(
-    key=_key("lively_sessions"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "lively_sessions"),
-    kinds={"table"},
-    deps=[_key("sessions")],
-    description="Sessions with their six traits of liveliness; the lively ones are kept.",
+@stage_asset(
+    TRACK,
+    "lively_sessions",
+    "Sessions with their six traits of liveliness; the lively ones are kept.",
+    kind="table",
+    after=("sessions",),
 )
 def lively_sessions(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
     """Load, score, select."""
     return reported(conversation.lively_sessions(workspace.open()))
 
 
-@dg.asset(
-    key=_key("gap_fill"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "gap_fill"),
-    kinds={"audio"},
-    ins=_in("lively_sessions"),
-    description="Words for voiced stretches that the corpus left without any.",
+@stage_asset(
+    TRACK,
+    "gap_fill",
+    "Words for voiced stretches that the corpus left without any.",
+    kind="audio",
+    ins=("lively_sessions",),
 )
 def gap_fill(workspace: WorkspaceResource, lively_sessions: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Transcribe the gaps."""
     return reported(conversation.gap_fill(workspace.open(), lively_sessions))
 
 
-@dg.asset(
-    key=_key("engine_labels"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "engine_labels"),
-    kinds={"table"},
-    ins=_in("lively_sessions", "gap_fill"),
-    description="Turns, pauses, backchannels, overlaps and failed takes, each with its rule and confidence.",
+@stage_asset(
+    TRACK,
+    "engine_labels",
+    "Turns, pauses, backchannels, overlaps and failed takes, each with its rule and confidence.",
+    kind="table",
+    ins=("lively_sessions", "gap_fill"),
 )
 def engine_labels(
     workspace: WorkspaceResource, lively_sessions: pl.DataFrame, gap_fill: pl.DataFrame
@@ -81,13 +72,12 @@ def engine_labels(
     return reported(conversation.engine_labels(workspace.open(), lively_sessions, gap_fill))
 
 
-@dg.asset(
-    key=_key("review_flags"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "review_flags"),
-    kinds={"table"},
-    ins=_in("engine_labels", "gap_fill", "lively_sessions"),
-    description="Labels that a person should look at first, and why.",
+@stage_asset(
+    TRACK,
+    "review_flags",
+    "Labels that a person should look at first, and why.",
+    kind="table",
+    ins=("engine_labels", "gap_fill", "lively_sessions"),
 )
 def review_flags(
     workspace: WorkspaceResource, engine_labels: pl.DataFrame, gap_fill: pl.DataFrame, lively_sessions: pl.DataFrame
@@ -96,27 +86,25 @@ def review_flags(
     return reported(conversation.review_flags(workspace.open(), engine_labels, gap_fill, lively_sessions))
 
 
-@dg.asset(
-    key=_key("labels"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "labels"),
-    kinds={"table"},
-    ins=_in("engine_labels"),
-    deps=[_key("reviews")],
-    description="The labels in force: a person's where a session is approved, else the engine's.",
+@stage_asset(
+    TRACK,
+    "labels",
+    "The labels in force: a person's where a session is approved, else the engine's.",
+    kind="table",
+    ins=("engine_labels",),
+    after=("reviews",),
 )
 def labels(workspace: WorkspaceResource, engine_labels: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Put approved reviews in force."""
     return reported(conversation.labels(workspace.open(), engine_labels))
 
 
-@dg.asset(
-    key=_key("candidates"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "candidates"),
-    kinds={"table"},
-    ins=_in("lively_sessions", "gap_fill", "labels"),
-    description="Every pause and turn end, with the rule that turned it down or its rank.",
+@stage_asset(
+    TRACK,
+    "candidates",
+    "Every pause and turn end, with the rule that turned it down or its rank.",
+    kind="table",
+    ins=("lively_sessions", "gap_fill", "labels"),
 )
 def candidates(
     workspace: WorkspaceResource, lively_sessions: pl.DataFrame, gap_fill: pl.DataFrame, labels: pl.DataFrame
@@ -125,26 +113,24 @@ def candidates(
     return reported(conversation.candidates(workspace.open(), lively_sessions, gap_fill, labels))
 
 
-@dg.asset(
-    key=_key("points"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "points"),
-    kinds={"table"},
-    ins=_in("candidates"),
-    description="The points of this run, drawn by hash, so that an edit moves only neighbours.",
+@stage_asset(
+    TRACK,
+    "points",
+    "The points of this run, drawn by hash, so that an edit moves only neighbours.",
+    kind="table",
+    ins=("candidates",),
 )
 def points(workspace: WorkspaceResource, candidates: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Draw the points."""
     return reported(conversation.points(workspace.open(), candidates))
 
 
-@dg.asset(
-    key=_key("items"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "items"),
-    kinds={"table"},
-    ins=_in("lively_sessions", "gap_fill", "labels", "points"),
-    description="What systems are run on: the history and live stream they hear, and the sealed reference.",
+@stage_asset(
+    TRACK,
+    "items",
+    "What systems are run on: the history and live stream they hear, and the sealed reference.",
+    kind="table",
+    ins=("lively_sessions", "gap_fill", "labels", "points"),
 )
 def items(
     workspace: WorkspaceResource,
@@ -157,13 +143,12 @@ def items(
     return reported(conversation.items(workspace.open(), lively_sessions, gap_fill, labels, points))
 
 
-@dg.asset(
-    key=_key("bounds"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "bounds"),
-    kinds={"table"},
-    ins=_in("items"),
-    description="Floor and ceiling of similarity: another reply of the conversation, the person's own through ASR.",
+@stage_asset(
+    TRACK,
+    "bounds",
+    "Floor and ceiling of similarity: another reply of the conversation, the person's own through ASR.",
+    kind="table",
+    ins=("items",),
 )
 def bounds(workspace: WorkspaceResource, items: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Measure floor and ceiling."""
@@ -173,7 +158,11 @@ def bounds(workspace: WorkspaceResource, items: pl.DataFrame) -> dg.Output[pl.Da
 # Stages of the recall probes: in the graph so that a user sees where they belong, not materialised by anything yet.
 PLANNED = [
     dg.AssetSpec(
-        _key(name), deps=[_key(dep) for dep in deps], group_name=TRACK, description=description, kinds={"planned"}
+        key_of(TRACK, name),
+        deps=[key_of(TRACK, dep) for dep in deps],
+        group_name=TRACK,
+        description=description,
+        kinds={"planned"},
     )
     for name, deps, description in (
         ("identity_prompts", ("lively_sessions",), "Not built yet: who each speaker is, written once per speaker."),

@@ -1,6 +1,6 @@
 """The evaluation chain of both tracks."""
 
-from duplex_bench.defs.evaluation.factory import evaluation_assets
+from duplex_bench.defs.evaluation.factory import summary_assets, system_assets
 
-MULTIPARTY = evaluation_assets("multiparty")
-CONVERSATION = evaluation_assets("conversation")
+MULTIPARTY = [*system_assets("multiparty"), *summary_assets("multiparty")]
+CONVERSATION = [*system_assets("conversation"), *summary_assets("conversation")]

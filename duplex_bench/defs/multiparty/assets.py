@@ -5,60 +5,54 @@ import polars as pl
 
 from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
-from duplex_bench.stages import code_versions, multiparty
+from duplex_bench.lib.stage_asset import stage_asset
+from duplex_bench.records.items import Track
+from duplex_bench.stages import multiparty, multiparty_construction, multiparty_inventory
 
-TRACK = "multiparty"
-
-
-def _key(name: str) -> dg.AssetKey:
-    return dg.AssetKey([TRACK, name])
+TRACK: Track = "multiparty"
 
 
-@dg.asset(
-    key=_key("scenarios"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "scenarios"),
-    kinds={"toml"},
-    description="Scenarios: who says what to whom, the request, and the answer that follows from what was said.",
+@stage_asset(
+    TRACK,
+    "scenarios",
+    "Scenarios: who says what to whom, the request, and the answer that follows from what was said.",
+    kind="toml",
 )
 def scenarios(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
     """Draw scenarios from the grammar, or read the user's own."""
     return reported(multiparty.scenarios(workspace.open()))
 
 
-@dg.asset(
-    key=_key("pairs"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "pairs"),
-    kinds={"table"},
-    ins={"scenarios": dg.AssetIn(_key("scenarios"))},
-    description="Each scenario in an explicit and an implicit form of the same request, validated.",
+@stage_asset(
+    TRACK,
+    "pairs",
+    "Each scenario in an explicit and an implicit form of the same request, validated.",
+    kind="table",
+    ins=("scenarios",),
 )
 def pairs(workspace: WorkspaceResource, scenarios: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Pair the two forms and check every rule."""
     return reported(multiparty.pairs(workspace.open(), scenarios))
 
 
-@dg.asset(
-    key=_key("utterance_speech"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "utterance_speech"),
-    kinds={"audio"},
-    ins={"pairs": dg.AssetIn(_key("pairs"))},
-    description="One clip per distinct utterance and voice, shared by both forms.",
+@stage_asset(
+    TRACK,
+    "utterance_speech",
+    "One clip per distinct utterance and voice, shared by both forms.",
+    kind="audio",
+    ins=("pairs",),
 )
 def utterance_speech(workspace: WorkspaceResource, pairs: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Speak every utterance."""
     return reported(multiparty.utterance_speech(workspace.open(), pairs))
 
 
-@dg.asset(
-    key=_key("scenes"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "scenes"),
-    kinds={"audio"},
-    ins={"pairs": dg.AssetIn(_key("pairs")), "utterance_speech": dg.AssetIn(_key("utterance_speech"))},
-    description="Continuous audio of every script, with the boundaries it was built from.",
+@stage_asset(
+    TRACK,
+    "scenes",
+    "Continuous audio of every script, with the boundaries it was built from.",
+    kind="audio",
+    ins=("pairs", "utterance_speech"),
 )
 def scenes(
     workspace: WorkspaceResource, pairs: pl.DataFrame, utterance_speech: pl.DataFrame
@@ -67,14 +61,41 @@ def scenes(
     return reported(multiparty.scenes(workspace.open(), pairs, utterance_speech))
 
 
-@dg.asset(
-    key=_key("items"),
-    group_name=TRACK,
-    code_version=code_versions.of(TRACK, "items"),
-    kinds={"table"},
-    ins={"pairs": dg.AssetIn(_key("pairs")), "scenes": dg.AssetIn(_key("scenes"))},
-    description="What systems are run on: the stimulus they hear, and the sealed reference.",
+@stage_asset(
+    TRACK,
+    "items",
+    "What systems are run on: the stimulus they hear, and the sealed reference.",
+    kind="table",
+    ins=("pairs", "scenes"),
 )
 def items(workspace: WorkspaceResource, pairs: pl.DataFrame, scenes: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Split every scene into stimulus and reference."""
     return reported(multiparty.items(workspace.open(), pairs, scenes))
+
+
+@stage_asset(
+    TRACK,
+    "inventory",
+    "What the draw holds: composition against the profile, pair and audio accounting, durations.",
+    kind="table",
+    ins=("pairs", "utterance_speech", "items"),
+)
+def inventory(
+    workspace: WorkspaceResource, pairs: pl.DataFrame, utterance_speech: pl.DataFrame, items: pl.DataFrame
+) -> dg.Output[pl.DataFrame]:
+    """Count what was drawn and spoken."""
+    return reported(multiparty_inventory.inventory(workspace.open(), pairs, utterance_speech, items))
+
+
+@stage_asset(
+    TRACK,
+    "construction",
+    "Clips heard by the recogniser, scenes by the voice detector, compared with what they were built from.",
+    kind="audio",
+    ins=("pairs", "utterance_speech", "scenes"),
+)
+def construction(
+    workspace: WorkspaceResource, pairs: pl.DataFrame, utterance_speech: pl.DataFrame, scenes: pl.DataFrame
+) -> dg.Output[pl.DataFrame]:
+    """Hear what was built."""
+    return reported(multiparty_construction.construction(workspace.open(), pairs, utterance_speech, scenes))

@@ -20,6 +20,8 @@ NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figure
 
 def _ins() -> Mapping[str, dg.AssetIn]:
     found = {f"{track}_{name}": dg.AssetIn(dg.AssetKey([track, name])) for track in TRACKS for name in NAMES}
+    found["inventory"] = dg.AssetIn(dg.AssetKey(["multiparty", "inventory"]))
+    found["construction"] = dg.AssetIn(dg.AssetKey(["multiparty", "construction"]))
     found["candidates"] = dg.AssetIn(dg.AssetKey(["conversation", "candidates"]))
     found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
     return found
@@ -48,7 +50,11 @@ def voices(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
 def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFrame]:
     """Build the report."""
     opened = workspace.open()
-    tracks = [report_stage.track_tables(track, {name: stored[f"{track}_{name}"] for name in NAMES}) for track in TRACKS]
+    analysis = opened.profile.multiparty.analysis
+    tracks = [
+        report_stage.track_tables(track, {name: stored[f"{track}_{name}"] for name in NAMES}, analysis)
+        for track in TRACKS
+    ]
     result = report_stage.report(
         opened,
         [track for track in tracks if track.rollouts.height],
@@ -56,6 +62,7 @@ def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFram
         {track: stored[f"{track}_figures"] for track in TRACKS},
         stored["candidates"],
         stored["voices"],
+        more=(stored["inventory"], stored["construction"]),
     )
     return reported(result)
 
