@@ -32,7 +32,7 @@ from duplex_bench.reporting.tables import (
 )
 from duplex_bench.reporting.tables.writing import FOLDER as TABLES_FOLDER
 
-_ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js")
+_ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js", "recording.js")
 
 
 def build_site(inputs: ReportInputs, out: Path, drawn: Mapping[str, Sequence[Drawn]] | None = None) -> Path:
@@ -59,13 +59,8 @@ def build_site(inputs: ReportInputs, out: Path, drawn: Mapping[str, Sequence[Dra
 
 
 def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mapping[str, Sequence[Drawn]]) -> None:
-    assets = folder / "assets"
-    assets.mkdir()
-    source = resources.files("duplex_bench.reporting.site") / "assets"
-    for name in _ASSETS:
-        (assets / name).write_bytes((source / name).read_bytes())
-
-    item_rows = _write_items(inputs, folder, earlier)
+    write_assets(folder)
+    item_rows = write_items(inputs, folder, earlier)
     tables = report_tables(inputs)
     write_tables(tables, folder / TABLES_FOLDER)
     write_tables(_stored_tables(inputs), folder / TABLES_FOLDER)
@@ -134,7 +129,17 @@ def _counts(inputs: ReportInputs) -> dict[str, dict[str, int]]:
     }
 
 
-def _write_items(inputs: ReportInputs, folder: Path, earlier: Path | None) -> list[dict[str, Any]]:
+def write_assets(folder: Path) -> None:
+    """Copy styles and scripts into the report that is being built in ``folder``."""
+    assets = folder / "assets"
+    assets.mkdir()
+    source = resources.files("duplex_bench.reporting.site") / "assets"
+    for name in _ASSETS:
+        (assets / name).write_bytes((source / name).read_bytes())
+
+
+def write_items(inputs: ReportInputs, folder: Path, earlier: Path | None) -> list[dict[str, Any]]:
+    """Write what the player needs of every item, and return the rows of the list of items."""
     data = folder / "data"
     data.mkdir()
     rows: list[dict[str, Any]] = []

@@ -21,12 +21,11 @@ def replaced_folder(out: Path) -> Iterator[Path]:
     Raises:
         ReportInputError: ``out`` exists and is not a report (no ``report.json``), so it is not overwritten.
     """
-    out = Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow a link that is meant to stay one
+    out = _absolute(out)
     previous = out.with_name(f".{out.name}.previous")
     if previous.exists() and not out.exists():
         previous.rename(out)
-    if out.exists() and not _replaceable(out):
-        raise ReportInputError(f"{out} is not a report folder and is not empty: name another folder, or empty this one")
+    require_replaceable(out)
     building = out.with_name(f".{out.name}.building-{os.getpid()}")
     shutil.rmtree(building, ignore_errors=True)
     building.mkdir(parents=True)
@@ -39,6 +38,21 @@ def replaced_folder(out: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(building, ignore_errors=True)
     shutil.rmtree(previous, ignore_errors=True)
+
+
+def require_replaceable(out: Path) -> None:
+    """Refuse a folder that a report may not take the place of, before anything is computed for it.
+
+    Raises:
+        ReportInputError: ``out`` exists and is neither a report nor empty.
+    """
+    out = _absolute(out)
+    if out.exists() and not _replaceable(out):
+        raise ReportInputError(f"{out} is not a report folder and is not empty: name another folder, or empty this one")
+
+
+def _absolute(out: Path) -> Path:
+    return Path(os.path.abspath(out))  # noqa: PTH100 - resolve() would follow a link that is meant to stay one
 
 
 def _replaceable(folder: Path) -> bool:

@@ -11,12 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 
+from duplex_bench.audio import files
 from duplex_bench.audio.resample import resample
 from duplex_bench.records.audio import AudioSlice
 from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
 from duplex_bench.storage.digests import digest_value
+from duplex_bench.storage.object_store import FolderStore
 
 MEDIA = "media"
+_PEAK_BLOCK_S = 10.0
 PCM = npt.NDArray[np.int16]
 
 
@@ -44,14 +47,18 @@ def peaks(samples: PCM, sample_rate_hz: int, per_s: int) -> str:
     Returns:
         base64 of int8 (2k,), full scale 127; k = ceil(n * per_s / rate). Empty audio gives an empty string.
     """
+    return base64.b64encode(_extremes(samples, sample_rate_hz, per_s)).decode("ascii")
+
+
+def _extremes(samples: PCM, sample_rate_hz: int, per_s: int) -> bytes:
     n = samples.shape[0]
     if n == 0:
-        return ""
+        return b""
     count = -(-n * per_s // sample_rate_hz)
     starts = np.arange(count, dtype=np.int64) * sample_rate_hz // per_s
     low, high = np.minimum.reduceat(samples, starts), np.maximum.reduceat(samples, starts)
     pairs = np.stack([low, high], axis=1).astype(np.float64) * (127.0 / 32768.0)
-    return base64.b64encode(np.rint(pairs).astype(np.int8).tobytes()).decode("ascii")
+    return np.rint(pairs).astype(np.int8).tobytes()
 
 
 def make_media(
@@ -65,6 +72,8 @@ def make_media(
     peaks_per_s: int,
 ) -> Media | None:
     """Write the player's file: left what the system heard, right what a listener heard from it; padded to one length.
+
+    Where both name one blob it is a two-channel recording, and is played as it is, however long.
 
     Args:
         heard: the stimulus' live stream, or None to leave it out (the file is then mono: the system alone).
@@ -83,6 +92,8 @@ def make_media(
     """
     if heard is None and listener_audio is None:
         return None
+    if heard is not None and heard.source == listener_audio:
+        return _as_recorded(heard, blobs=blobs, folder=folder, peaks_per_s=peaks_per_s)
     rate = heard.sample_rate_hz if heard else 0
     left: PCM | None = blobs.read_slice(heard) if heard else None
     right = np.zeros(0, np.int16)
@@ -103,6 +114,24 @@ def make_media(
     )
 
 
+def _as_recorded(heard: AudioSlice, *, blobs: BlobStore, folder: Path, peaks_per_s: int) -> Media:
+    path = f"{MEDIA}/{heard.source[:24]}.flac"
+    target = folder / path
+    if not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(blobs.store, FolderStore):
+            _link(blobs.store.path(blobs.key(heard.source, "flac")), target)
+        else:
+            target.write_bytes(blobs.get(heard.source, "flac"))
+    found: tuple[list[bytes], list[bytes]] = ([], [])
+    # Blocks of whole seconds, so that peaks of blocks put together are those of the whole.
+    for block in files.blocks(target, _PEAK_BLOCK_S):
+        for channel, parts in enumerate(found):
+            parts.append(_extremes(to_pcm16(block[:, channel]), heard.sample_rate_hz, peaks_per_s))
+    left, right = (base64.b64encode(b"".join(parts)).decode("ascii") for parts in found)
+    return Media(path=path, duration_s=heard.n_samples / heard.sample_rate_hz, heard=left, system=right)
+
+
 def _at_rate(samples: PCM, from_hz: int, to_hz: int) -> PCM:
     return samples if from_hz == to_hz else to_pcm16(resample(from_pcm16(samples), from_hz, to_hz))
 
@@ -116,11 +145,15 @@ def _place(channels: PCM, sample_rate_hz: int, target: Path, earlier: Path | Non
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     if earlier is not None and earlier.is_file():
-        try:
-            os.link(earlier, target)
-        except OSError:  # another file system, or one without links
-            shutil.copyfile(earlier, target)
+        _link(earlier, target)
         return
     buffer = io.BytesIO()
     soundfile.write(buffer, channels, sample_rate_hz, format="FLAC", subtype="PCM_16")
     target.write_bytes(buffer.getvalue())
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        shutil.copyfile(source, target)

@@ -38,6 +38,7 @@
     const place = listing.items.indexOf(entry);
     for (const [id, step] of [["previous-item", -1], ["next-item", 1]]) {
       const button = document.getElementById(id);
+      if (!button) continue; // a page of one item has no neighbours
       const other = listing.items[place + step];
       button.disabled = !other;
       button.onclick = () => { location.hash = new URLSearchParams({ item: other.id, ...(run ? { system: run.system } : {}) }); };
