@@ -6,13 +6,14 @@ from dataclasses import dataclass
 import dagster as dg
 
 SHARED = {
-    "multiparty": ("scenarios", "pairs", "utterance_speech", "scenes", "items"),
+    "multiparty": ("scenarios", "pairs", "utterance_speech", "scenes", "items", "inventory", "construction"),
     "conversation": (
         "sessions", "reviews", "lively_sessions", "gap_fill", "engine_labels", "review_flags", "labels", "candidates",
         "points", "items", "bounds",
     ),
 }  # fmt: skip
 PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")
+READ_BY_REPORT = frozenset({"items", "bounds", "inventory", "construction"})
 OVER_ALL = ("statistics", "comparisons", "tables", "figures")
 OBSERVED = (dg.AssetKey(["conversation", "sessions"]), dg.AssetKey(["conversation", "reviews"]))
 REPORT = (dg.AssetKey(["results", "voice_quality"]), dg.AssetKey(["results", "report"]))
@@ -58,6 +59,6 @@ def summary_part(tracks: Sequence[str], systems: Sequence[str]) -> Part:
         keys += _keys(track, OVER_ALL)
     reads: list[tuple[dg.AssetKey, str | None]] = [(dg.AssetKey(["conversation", "candidates"]), None)]
     for track in tracks:
-        reads += [(dg.AssetKey([track, name]), None) for name in SHARED[track] if name in {"items", "bounds"}]
+        reads += [(dg.AssetKey([track, name]), None) for name in SHARED[track] if name in READ_BY_REPORT]
         reads += [(dg.AssetKey([track, name]), system) for name in PER_SYSTEM for system in systems]
     return Part(f"report ({', '.join(tracks)})", (*keys, *REPORT), reads=tuple(reads))

@@ -16,6 +16,8 @@ VERSIONS: Mapping[str, int] = {
     "utterance_speech": 1,
     "scenes": 1,
     "items": 1,
+    "inventory": 1,
+    "construction": 1,
     "lively_sessions": 1,
     "gap_fill": 1,
     "engine_labels": 1,

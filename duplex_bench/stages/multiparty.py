@@ -12,6 +12,7 @@ import polars as pl
 from duplex_bench.audio.mixing import rms_dbfs
 from duplex_bench.audio.resample import resample
 from duplex_bench.multiparty.accounting import account
+from duplex_bench.multiparty.acoustics import ACOUSTICS_VERSION, Acoustics, AcousticSettings, heard_in, layout_for
 from duplex_bench.multiparty.construction import construction_faults
 from duplex_bench.multiparty.grammar import generate_pairs
 from duplex_bench.multiparty.items import item_of, with_request_thirds
@@ -23,6 +24,7 @@ from duplex_bench.multiparty.scripts import Pair, Script
 from duplex_bench.multiparty.validate import pair_faults
 from duplex_bench.multiparty.voices import VoiceMap
 from duplex_bench.records.audio import AudioSlice
+from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
 from duplex_bench.stages.items import items_frame, limited
 from duplex_bench.stages.pool import pool
@@ -36,7 +38,7 @@ from duplex_bench.storage.serial import from_json, to_json
 
 PREAMBLE_ID = "preamble"
 # Raise when the way a scene is built from the same clips changes.
-SCENE_VERSION = 1
+SCENE_VERSION = 2
 CLIP_VERSION = 1
 SYNTHETIC_LICENCE = "generated text and speech (voices: Apache-2.0, CC0)"
 
@@ -188,14 +190,17 @@ def _accounted(workspace: Workspace, pairs_frame: pl.DataFrame, speech: pl.DataF
 
 @dataclass(frozen=True, slots=True)
 class SceneTask:
-    """A script, the clip of each of its utterances in order, and the preamble's clip."""
+    """A script, the clip of each of its utterances in order, the preamble's clip, and the acoustics to hear it in."""
 
     script: str
     clips: tuple[str, ...]
     preamble: str
+    acoustics: Acoustics = "clean"
 
 
-def store_scene(data: str, layout: SceneLayout, rules: ScoringRules, task: SceneTask) -> str:
+def store_scene(
+    data: str, layout: SceneLayout, rules: ScoringRules, acoustic: AcousticSettings, task: SceneTask
+) -> str:
     """Build one scene from its clips and store its audio; slice and boundaries as JSON."""
     blobs = BlobStore(FolderStore(Path(data) / "store"))
     script = from_json(Script, task.script)
@@ -204,7 +209,11 @@ def store_scene(data: str, layout: SceneLayout, rules: ScoringRules, task: Scene
         return from_pcm16(blobs.read_audio(digest)[0][:, 0])
 
     spoken = {turn.utterance_id: clip(found) for turn, found in zip(script.utterances, task.clips, strict=True)}
-    scene = build_scene(script, spoken, clip(task.preamble), layout)
+    layout = layout_for(task.acoustics, layout, acoustic)
+    built = build_scene(script, spoken, clip(task.preamble), layout)
+    # Gaps are silent in what was built; a room or noise fills them afterwards.
+    faults = construction_faults(built, layout, rules)
+    scene = heard_in(task.acoustics, built, acoustic)
     samples = to_pcm16(scene.samples)[:, None]
     source = blobs.put_audio(samples, scene.sample_rate_hz)
     live = blobs.slice_of(source, samples, scene.sample_rate_hz, 0, len(samples))
@@ -213,20 +222,22 @@ def store_scene(data: str, layout: SceneLayout, rules: ScoringRules, task: Scene
             "live": live,
             "turns": [[turn.start_sample, turn.stop_sample] for turn in scene.turns],
             "preamble_stop_sample": scene.preamble_stop_sample,
-            "faults": [f"{fault.check}: {fault.message}" for fault in construction_faults(scene, layout, rules)],
+            "faults": [f"{fault.check}: {fault.message}" for fault in faults],
         }
     )
 
 
 def scenes(workspace: Workspace, pairs_frame: pl.DataFrame, speech: pl.DataFrame) -> StageResult:
     """Continuous audio of every script, with the boundaries it was built from."""
-    layout = workspace.profile.multiparty.layout
+    settings = workspace.profile.multiparty
+    layout = settings.layout
     voices = VoiceMap()
     clips = {(row["voice"], row["text"]): row["clip"] for row in speech.iter_rows(named=True)}
     preamble = clips.get((voices.preamble, duty_preamble().text))
     if preamble is None:
         raise ValueError("the preamble was not spoken: materialise multiparty/utterance_speech again")
     tasks: list[Task] = []
+    about: dict[str, tuple[str, str]] = {}
     silent: list[str] = []
     for script in scripts_of(pairs_frame):
         found = [clips.get((voices.voice_of(turn.speaker), turn.text)) for turn in script.utterances]
@@ -234,23 +245,34 @@ def scenes(workspace: Workspace, pairs_frame: pl.DataFrame, speech: pl.DataFrame
             silent.append(script.script_id)
             continue
         used = tuple(clip for clip in found if clip is not None)
-        task = SceneTask(to_json(script), used, preamble)
-        key = digest_value("scene", SCENE_VERSION, task, layout, workspace.profile.multiparty.scoring)
-        tasks.append(Task(key, script.script_id, task))
+        for kind in settings.acoustics:
+            task = SceneTask(to_json(script), used, preamble, kind)
+            numbers = None if kind == "clean" else (ACOUSTICS_VERSION, settings.acoustic)
+            key = digest_value("scene", SCENE_VERSION, task, layout, settings.scoring, numbers)
+            item_id = script.script_id if kind == "clean" else f"{script.script_id}~{kind}"
+            tasks.append(Task(key, item_id, task))
+            about[item_id] = (script.script_id, kind)
     done = resume(
         workspace.ledger("multiparty/scenes"),
         "scenes",
         tasks,
         store_scene,
         executor=pool(workspace.profile.processes),
-        common=(str(workspace.data), layout, workspace.profile.multiparty.scoring),
+        common=(str(workspace.data), layout, settings.scoring, settings.acoustic),
     )
     rows = [
-        {"script_id": task.item_id, "scene": done.payloads[task.key], **_lengths(done.payloads[task.key])}
+        {
+            "item_id": task.item_id,
+            "script_id": about[task.item_id][0],
+            "acoustics": about[task.item_id][1],
+            "scene": done.payloads[task.key],
+            **_lengths(done.payloads[task.key]),
+        }
         for task in tasks
         if task.key in done.payloads
     ]
-    schema = {"script_id": pl.String, "scene": pl.String, "duration_s": pl.Float64, "speech_s": pl.Float64}
+    schema = {"item_id": pl.String, "script_id": pl.String, "acoustics": pl.String, "scene": pl.String,
+              "duration_s": pl.Float64, "speech_s": pl.Float64}  # fmt: skip
     frame = pl.DataFrame(rows, schema=schema)
     counts: dict[str, int | float | str] = {
         **done.counts(),
@@ -287,11 +309,16 @@ def items(workspace: Workspace, pairs_frame: pl.DataFrame, scenes_frame: pl.Data
     """Stimulus and reference of every scene."""
     rules = workspace.profile.multiparty.scoring
     by_id = {script.script_id: script for script in scripts_of(pairs_frame)}
-    made = []
-    for row in scenes_frame.sort("script_id").iter_rows(named=True):
+    built: dict[str, list[Item]] = {}
+    for row in scenes_frame.sort("item_id").iter_rows(named=True):
         scene, live = rebuilt(by_id[row["script_id"]], row["scene"])
-        made.append(item_of(scene, live, licence=SYNTHETIC_LICENCE, preamble=duty_preamble(), rules=rules))
-    made = limited(with_request_thirds(made), workspace.profile.limit, workspace.profile.seed)
+        item = item_of(
+            scene, live, licence=SYNTHETIC_LICENCE, preamble=duty_preamble(), rules=rules, acoustics=row["acoustics"]
+        )
+        built.setdefault(row["acoustics"], []).append(item)
+    # Thirds are cut within one kind of acoustics, so that adding another moves no request.
+    made = [item for same in built.values() for item in with_request_thirds(same)]
+    made = limited(made, workspace.profile.limit, workspace.profile.seed)
     frame = items_frame(made)
     windows: dict[str, int | float | str] = {}
     for item in made:
@@ -303,7 +330,7 @@ def items(workspace: Workspace, pairs_frame: pl.DataFrame, scenes_frame: pl.Data
 def scene_faults(scenes_frame: pl.DataFrame) -> Sequence[str]:
     """What the construction checks found wrong with stored scenes: clipping, gaps, order, windows with speech."""
     return [
-        f"{row['script_id']}: {fault}"
+        f"{row['item_id']}: {fault}"
         for row in scenes_frame.iter_rows(named=True)
         for fault in json.loads(row["scene"])["faults"]
     ]

@@ -17,9 +17,12 @@ from duplex_bench.conversation.generator import GeneratorSettings
 from duplex_bench.conversation.labels import LabelRules
 from duplex_bench.conversation.ranking import RankingSettings
 from duplex_bench.conversation.scoring import ScoringSettings as ConversationScoring
+from duplex_bench.multiparty.acoustics import Acoustics, AcousticSettings
+from duplex_bench.multiparty.checked_speech import ConstructionSettings
 from duplex_bench.multiparty.grammar import GrammarSettings
 from duplex_bench.multiparty.rules import ScoringRules
 from duplex_bench.multiparty.scenes import SceneLayout
+from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.rollout.plan import ProtocolSettings
 from duplex_bench.storage.digests import digest_value
 
@@ -42,6 +45,7 @@ class MultipartySettings:
     """Scripts and scenes of the multiparty track. ``scenario_file`` names a user's own scenarios (else the grammar).
 
     ``detector`` says whose speech intervals are scored: the voice detector as in the paper, or the energy gate.
+    ``acoustics`` lists the conditions that every scene is heard in; all but clean are ours and paired with it.
     """
 
     grammar: GrammarSettings
@@ -49,6 +53,14 @@ class MultipartySettings:
     scoring: ScoringRules = field(default_factory=ScoringRules)
     detector: Literal["vad", "gate"] = "vad"
     scenario_file: str = ""
+    acoustics: tuple[Acoustics, ...] = ("clean",)
+    acoustic: AcousticSettings = field(default_factory=AcousticSettings)
+    construction: ConstructionSettings = field(default_factory=ConstructionSettings)
+    analysis: MultipartyAnalysis = field(default_factory=MultipartyAnalysis)
+
+    def __post_init__(self) -> None:
+        if "clean" not in self.acoustics or len(set(self.acoustics)) != len(self.acoustics):
+            raise ValueError("acoustics pairs other conditions with clean: list clean, and each other one once")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,15 @@ import polars as pl
 
 from duplex_bench.records import tables as schemas
 from duplex_bench.records.items import Track
-from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, Table, TrackTables
+from duplex_bench.reporting.analysis import MultipartyAnalysis
+from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, TrackTables
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, scoring
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import STAND_INS
-from duplex_bench.stages.summary import joined, stored_figures
+from duplex_bench.stages.summary import joined, stored_figures, stored_tables
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.provenance import provenance
@@ -39,7 +40,7 @@ BOUNDS = tuple(
 )
 
 
-def track_tables(track: Track, stored: Mapping[str, Any]) -> TrackTables:
+def track_tables(track: Track, stored: Mapping[str, Any], analysis: MultipartyAnalysis | None = None) -> TrackTables:
     """Every stored table of one track by name; those of ``PER_SYSTEM`` come as one table a system and are joined."""
     return TrackTables(
         track=track,
@@ -47,6 +48,7 @@ def track_tables(track: Track, stored: Mapping[str, Any]) -> TrackTables:
         statistics=stored["statistics"],
         comparisons=stored["comparisons"],
         cards=scoring.metric_cards(track),
+        analysis=analysis or MultipartyAnalysis(),
         **{name: joined(stored[name], schema) for name, schema in PER_SYSTEM.items()},
     )
 
@@ -94,9 +96,10 @@ def report(
     candidates: pl.DataFrame | None,
     voices: pl.DataFrame | None,
     out: Path | None = None,
+    more: Sequence[pl.DataFrame] = (),
 ) -> StageResult:
-    """Build the static report; one row per track with what it shows."""
-    extra: list[Table] = []
+    """Build the static report; one row per track with what it shows. ``more`` are further stored tables."""
+    extra = [table for frame in more for table in stored_tables(workspace, frame)]
     if candidates is not None:
         extra.append(funnel(conversation.funnel_frame(workspace, candidates)))
     if voices is not None:

@@ -1,7 +1,7 @@
 """From measurements of all systems to statistics, tables and figures of one track."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from duplex_bench.reporting.tables import (
     failures,
     leaderboard,
     missing_scores,
+    multiparty_tables,
     outcomes,
     pairwise,
 )
@@ -61,9 +62,10 @@ def aggregate(
     )
 
 
-def tables(workspace: Workspace, track: TrackTables) -> StageResult:
+def tables(workspace: Workspace, track: TrackTables, systems: Sequence[SystemInfo] = ()) -> StageResult:
     """Every table of the track, each stored as Parquet."""
     made = [make(track) for make in (leaderboard, condition_comparison, pairwise, outcomes, failures, missing_scores)]
+    made += multiparty_tables(track, systems)
     rows = [
         {
             "id": table.id,
