@@ -10,6 +10,13 @@ from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame, write_frame
 
+# Input metadata: a table that was never made arrives as None instead of ending the run.
+OPTIONAL = "optional"
+
+
+class MissingTableError(ValueError):
+    """A table that an asset reads was never made; the message says which asset makes it."""
+
 
 class TableIOManager(dg.ConfigurableIOManager):
     """Stores the table an asset returns and hands it to the assets below.
@@ -38,10 +45,15 @@ class TableIOManager(dg.ConfigurableIOManager):
         """Read one table, or a dict of tables when the input covers several partitions."""
         workspace = self._workspace()
         path = tuple(context.asset_key.path)
-        if not context.has_asset_partitions:
-            return read_frame(workspace.store, workspace.table_key(path, None))
-        if context.has_partition_key:
-            return read_frame(workspace.store, workspace.table_key(path, context.partition_key))
+        if not context.has_asset_partitions or context.has_partition_key:
+            partition = context.partition_key if context.has_asset_partitions else None
+            key = workspace.table_key(path, partition)
+            if workspace.store.exists(key):
+                return read_frame(workspace.store, key)
+            if context.definition_metadata.get(OPTIONAL):
+                return None
+            of = f" of {partition}" if partition else ""
+            raise MissingTableError(f"{'/'.join(path)}{of} was never made (no table {key}): materialise it first")
         keys = {partition: workspace.table_key(path, partition) for partition in context.asset_partition_keys}
         return {
             partition: read_frame(workspace.store, key)

@@ -7,6 +7,7 @@ import dagster as dg
 import polars as pl
 
 from duplex_bench.defs.partitions import CARDS
+from duplex_bench.lib.io_manager import OPTIONAL
 from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.records.items import Track
@@ -18,11 +19,16 @@ TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
 NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figures")
 
 
+def _where_made(*key: str) -> dg.AssetIn:
+    # A report of one track alone is a report: the other's tables arrive as None.
+    return dg.AssetIn(dg.AssetKey(key), metadata={OPTIONAL: True})
+
+
 def _ins() -> Mapping[str, dg.AssetIn]:
-    found = {f"{track}_{name}": dg.AssetIn(dg.AssetKey([track, name])) for track in TRACKS for name in NAMES}
-    found["inventory"] = dg.AssetIn(dg.AssetKey(["multiparty", "inventory"]))
-    found["construction"] = dg.AssetIn(dg.AssetKey(["multiparty", "construction"]))
-    found["candidates"] = dg.AssetIn(dg.AssetKey(["conversation", "candidates"]))
+    found = {f"{track}_{name}": _where_made(track, name) for track in TRACKS for name in NAMES}
+    found["inventory"] = _where_made("multiparty", "inventory")
+    found["construction"] = _where_made("multiparty", "construction")
+    found["candidates"] = _where_made("conversation", "candidates")
     found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
     return found
 
@@ -54,15 +60,19 @@ def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFram
     tracks = [
         report_stage.track_tables(track, {name: stored[f"{track}_{name}"] for name in NAMES}, analysis)
         for track in TRACKS
+        if all(stored[f"{track}_{name}"] is not None for name in NAMES)
     ]
+    shown = [track for track in tracks if track.rollouts.height]
+    if not shown:
+        raise ValueError("no track has been run to its statistics: run one, then build the report again")
     result = report_stage.report(
         opened,
-        [track for track in tracks if track.rollouts.height],
+        shown,
         list(CARDS.values()),
-        {track: stored[f"{track}_figures"] for track in TRACKS},
+        {track.track: stored[f"{track.track}_figures"] for track in shown},
         stored["candidates"],
         stored["voices"],
-        more=(stored["inventory"], stored["construction"]),
+        more=[stored[name] for name in ("inventory", "construction") if stored[name] is not None],
     )
     return reported(result)
 
