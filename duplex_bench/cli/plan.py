@@ -13,26 +13,23 @@ from duplex_bench.stages.planning import Estimate, detectable_difference, estima
 def show_plan(root: Path, data: Path, profile: str, track: str, systems: Sequence[str]) -> None:
     """Items, audio, what is cached, time and cost as a range, and the smallest difference that could be seen."""
     chosen = choose(root, data, profile, track, systems)
-    table = Table(
-        "track", "system", "items", "cached", "to run", "audio min", "compute", "cost", title=f"profile {profile}"
-    )
     total_low = total_high = 0.0
     for name in chosen.tracks:
+        table = Table("system", "items", "cached", "to run", "audio min", "compute min", title=f"{profile}: {name}")
         for system, card in chosen.cards.items():
             found: Estimate = estimate(chosen.workspace, name, card)
             total_low += found.compute_low_s
             total_high += found.compute_high_s
             table.add_row(
-                name,
                 system,
                 str(found.items),
                 str(found.cached),
                 str(found.items - found.cached),
                 f"{found.audio_minutes:.1f}",
-                f"{found.compute_low_s / 60:.1f}-{found.compute_high_s / 60:.1f} min",
-                "none (runs here)",
+                f"{found.compute_low_s / 60:.1f} to {found.compute_high_s / 60:.1f}",
             )
-    console.print(table)
+        console.print(table)
+    console.print("cost: nothing, every system chosen runs on this machine", highlight=False)
     console.print(f"compute in all: {total_low / 60:.1f} to {total_high / 60:.1f} minutes of one core", highlight=False)
     for name in chosen.tracks:
         console.print(detectable_difference(chosen.workspace, name), highlight=False)

@@ -21,7 +21,11 @@ _SOURCES = {".py", ".toml", ".md", ".txt", ".csv", ".json", ".html", ".css", ".j
 @cache
 def code_digest() -> str:
     """Digest of every source and data file of the package."""
-    root = Path(str(files("duplex_bench")))
+    return tree_digest(Path(str(files("duplex_bench"))))
+
+
+def tree_digest(root: Path) -> str:
+    """Digest of every source and data file below ``root``, by name and content."""
     found = {
         path.relative_to(root).as_posix(): digest_file(path)
         for path in sorted(root.rglob("*"))
