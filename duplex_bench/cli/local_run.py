@@ -18,6 +18,8 @@ from dagster._core.execution.job_execution_result import JobExecutionResult
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
+from duplex_bench.records.outcome import RETRIED_OUTCOMES
+
 CODE_LOCATION = "duplex_bench"
 MODULE = "duplex_bench.definitions"
 REPOSITORY = "__repository__"
@@ -39,11 +41,15 @@ def instance_of(root: Path) -> Iterator[dg.DagsterInstance]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one run ended: its id in the Dagster UI, and of the first step that failed, what it said."""
+    """How one run ended: its id in the Dagster UI, and of the first step that failed, what it said.
+
+    ``unfinished`` counts items that failed or were lost: the run stands, and the next one tries them again.
+    """
 
     success: bool
     run_id: str
     error: str = ""
+    unfinished: int = 0
 
 
 def execute(
@@ -71,7 +77,15 @@ def execute(
         remote_job_origin=_origin(root).get_job_origin(GLOBAL_JOB),
     )
     result = execute_run(InMemoryJob(subset), run, instance)
-    return Outcome(result.success, run.run_id, "" if result.success else _first_error(result))
+    return Outcome(result.success, run.run_id, "" if result.success else _first_error(result), sum(_unfinished(result)))
+
+
+def _unfinished(result: JobExecutionResult) -> Iterator[int]:
+    lost = {"failed", *(f"outcome_{outcome}" for outcome in RETRIED_OUTCOMES)}
+    for event in result.get_asset_materialization_events():
+        for name, told in event.materialization.metadata.items():
+            if name in lost and isinstance(told.value, int):
+                yield told.value
 
 
 def _first_error(result: JobExecutionResult) -> str:

@@ -101,6 +101,7 @@ def run_benchmark(
         parts += [graph.system_part(name, chosen.tracks) for name in chosen.cards]
         parts.append(graph.summary_part(chosen.tracks, sorted(chosen.every_card)))
         failed: list[str] = []
+        lost: list[str] = []
         with local_run.instance_of(root) as instance, progress_bars():
             for part in parts:
                 began = time.perf_counter()
@@ -110,6 +111,10 @@ def run_benchmark(
                     continue
                 outcome = local_run.execute(defs, instance, root, part.keys, partition=part.system, label=part.label)
                 timing.parts_s[part.label] = time.perf_counter() - began
+                if outcome.success and outcome.unfinished:
+                    # Not noted as done: what failed or was lost is tried again by the next run.
+                    lost.append(f"{part.label}: {outcome.unfinished}")
+                    continue
                 if outcome.success:
                     fingerprints.note(chosen.workspace, part.label, mark, _tables(chosen, part))
                     continue
@@ -120,6 +125,9 @@ def run_benchmark(
     seconds = time.perf_counter() - started
     index = chosen.workspace.report_folder / "index.html"
     console.print(budget(timing, seconds, progress.engine_clock.spent_s), highlight=False)
+    if lost:
+        told = "; ".join(lost)
+        error_console.print(f"[yellow]items that failed or were lost:[/] {told}. Run the same again to try them again.")
     if failed:
         error_console.print(
             f"[red]failed:[/] {', '.join(failed)}. Finished work is kept: correct the cause, then run the same again."
