@@ -5,15 +5,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from duplex_bench.judging import embedded_judge
-from duplex_bench.judging.rubrics import rubric
 from duplex_bench.records import tables
 from duplex_bench.records.items import Item, Track
 from duplex_bench.records.outcome import SCORED_OUTCOMES
-from duplex_bench.records.score import Judgement, Measurement, Question
+from duplex_bench.records.score import Judgement, Measurement
 from duplex_bench.records.transcripts import Activity, Transcript
 from duplex_bench.speech import engines
-from duplex_bench.stages import rollout_tasks, scoring
+from duplex_bench.stages import judges, rollout_tasks, scoring
 from duplex_bench.stages.measured import Measured, measured
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
@@ -119,45 +117,14 @@ def judgements(
     words_table: pl.DataFrame,
     system: str,
 ) -> StageResult:
-    """A verdict for every question that a rollout raises, by the embedded stand-ins for a judge."""
-    asked: list[tuple[str, Item, str, Question]] = []
-    for one in measured(items, rollout_table, activity_table, words_table):
-        if one.why_not_scored is None:
-            found = scoring.questions(track, one, workspace.profile)
-            asked += [(_question_key(question), one.item, one.rollout_key, question) for question in found]
-    tasks = [Task(key, item.item_id, question) for key, item, _, question in asked]
-    done = resume(workspace.ledger(f"{track}/judgements/{system}"), f"{track} judgements {system}", tasks, _judge)
-    rows: list[dict[str, object]] = []
-    for key, item, rollout_key, question in asked:
-        if key in done.payloads:
-            verdict = from_json(Judgement, done.payloads[key])
-            rows.append(
-                {
-                    "judgement_id": digest_value("judgement_id", key, rollout_key, question.question_id)[:24],
-                    "rollout_key": rollout_key,
-                    "item_id": item.item_id,
-                    "window_id": question.window_id,
-                    "system": system,
-                    "rubric": verdict.rubric,
-                    "rubric_version": verdict.rubric_version,
-                    "judge": verdict.judge,
-                    "verdict": verdict.verdict,
-                    "reason": verdict.reason,
-                    "raw": verdict.raw,
-                }
-            )
-    frame = frame_of(rows, tables.JUDGEMENTS)
-    undecided = frame["verdict"].null_count()
-    return StageResult(frame, {**done.counts(), "verdicts": frame.height - undecided, "no_verdict": undecided})
-
-
-def _question_key(question: Question) -> str:
-    prompt = rubric(question.rubric).sha256
-    return digest_value("judgement", embedded_judge.version(question.rubric), prompt, question.rubric, question.fields)
-
-
-def _judge(question: Question) -> str:
-    return to_json(embedded_judge.judge(question))
+    """A verdict for every question that a rollout raises, by the judge that the profile names."""
+    asked = [
+        judges.Asked(one.item.item_id, one.rollout_key, question)
+        for one in measured(items, rollout_table, activity_table, words_table)
+        if one.why_not_scored is None
+        for question in scoring.questions(track, one, workspace.profile)
+    ]
+    return judges.judged(workspace, track, system, asked)
 
 
 def measurements(

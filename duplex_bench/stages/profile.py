@@ -17,6 +17,7 @@ from duplex_bench.conversation.generator import GeneratorSettings
 from duplex_bench.conversation.labels import LabelRules
 from duplex_bench.conversation.ranking import RankingSettings
 from duplex_bench.conversation.scoring import ScoringSettings as ConversationScoring
+from duplex_bench.judging.model_judge import JudgeSettings
 from duplex_bench.multiparty.acoustics import Acoustics, AcousticSettings
 from duplex_bench.multiparty.checked_speech import ConstructionSettings
 from duplex_bench.multiparty.grammar import GrammarSettings
@@ -25,6 +26,7 @@ from duplex_bench.multiparty.scenes import SceneLayout
 from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.rollout.plan import ProtocolSettings
 from duplex_bench.storage.digests import digest_value
+from duplex_bench.textmodels.settings import CallSettings
 
 
 class ProfileError(ValueError):
@@ -123,6 +125,8 @@ class Profile:
     gate: GateSettings = field(default_factory=GateSettings)
     rollout: RolloutSettings = field(default_factory=RolloutSettings)
     statistics: StatisticsSettings = field(default_factory=StatisticsSettings)
+    judge: JudgeSettings = field(default_factory=JudgeSettings)
+    text_calls: CallSettings = field(default_factory=CallSettings)
     systems: tuple[str, ...] = ()
     limit: int | None = None
     processes: int = 0
