@@ -36,6 +36,9 @@ from duplex_bench.stages.recording_engines import SpeechSettings
 from duplex_bench.stages.recording_speech import Speech
 
 USER: Final = "left"
+RECORDING_RULES: Final = LabelRules(failed_take_max_s=1.0)
+"""Label rules for talk with a system (ours). Questions and answers are short: with P2's 5 s, an answer that is over
+before the user speaks again within the look-ahead is a failed take inside a pause, and most turn ends disappear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class ScoreAudioSettings:
     """Every number that scores of a recording depend on."""
 
     gate: GateSettings = DEFAULT_GATE
-    labels: LabelRules = field(default_factory=LabelRules)
+    labels: LabelRules = RECORDING_RULES
     windows: RecordingSettings = field(default_factory=RecordingSettings)
     scoring: ScoringSettings = field(default_factory=ScoringSettings)
     interruptions: InterruptionSettings = field(default_factory=InterruptionSettings)
