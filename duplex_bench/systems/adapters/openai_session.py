@@ -223,7 +223,7 @@ class RealtimeSession:
             return []
         stream = self._streams.setdefault(item_id, PcmStream())
         pcm = stream.take(message.get("delta"))
-        data = {name: message[name] for name in ("latency", "audio_duration_ms") if name in message}
+        data: dict[str, Any] = {name: message[name] for name in ("latency", "audio_duration_ms") if name in message}
         return [PushEvent("audio", item_id, pcm=pcm, data={"response": response_id, **data})] if len(pcm) else []
 
     def _words(self, message: dict[str, Any]) -> list[PushEvent]:

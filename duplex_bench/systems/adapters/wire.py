@@ -19,10 +19,10 @@ from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import from_pcm16, to_pcm16
 
 # The library writes headers to its debug log: it gets a logger that keeps nothing.
-_silent: Final = logging.getLogger("duplex_bench.wire")
-_silent.addHandler(logging.NullHandler())
-_silent.propagate = False
-_silent.setLevel(logging.CRITICAL)
+SILENT_LOGGER: Final = logging.getLogger("duplex_bench.wire")
+SILENT_LOGGER.addHandler(logging.NullHandler())
+SILENT_LOGGER.propagate = False
+SILENT_LOGGER.setLevel(logging.CRITICAL)
 
 _SHOWN_CHARS: Final = 300
 REMOVED: Final = "[removed]"
@@ -96,7 +96,12 @@ async def open_websocket(url: str, headers: Mapping[str, str], key: Secret) -> W
 
     try:
         socket = await connect(
-            url, additional_headers=dict(headers), max_size=None, open_timeout=30, compression=None, logger=_silent
+            url,
+            additional_headers=dict(headers),
+            max_size=None,
+            open_timeout=30,
+            compression=None,
+            logger=SILENT_LOGGER,
         )
     except InvalidStatus as error:
         body = (error.response.body or b"").decode("utf-8", "replace")[:_SHOWN_CHARS]
