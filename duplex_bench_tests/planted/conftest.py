@@ -1,6 +1,8 @@
 """The planted system through the whole chain of stages: real scenes, sessions, voices and detectors."""
 
+import importlib
 import json
+import pkgutil
 import sys
 import types
 from dataclasses import dataclass, replace
@@ -11,13 +13,16 @@ import numpy as np
 import polars as pl
 import pytest
 
+from duplex_bench import stages
 from duplex_bench.audio.mixing import trim_silence
 from duplex_bench.audio.resample import resample
 from duplex_bench.speech.engines import text_to_speech
-from duplex_bench.stages import conversation, corpus, evaluation, multiparty, session_audio
+from duplex_bench.stages import conversation, evaluation, multiparty
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.items import items_of
+from duplex_bench.stages.pool import pool as start_pool
 from duplex_bench.stages.profile import parse_profile
+from duplex_bench.stages.rollouts import rollouts as run_rollouts
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import stimulus_digest
 from duplex_bench.systems.adapters import always_speak
@@ -99,7 +104,7 @@ class Chain:
         workspace = replace(
             self.workspace, profile=replace(profile, multiparty=replace(profile.multiparty, detector=detector))
         )
-        run = evaluation.rollouts(workspace, track, items, card).frame
+        run = run_rollouts(workspace, track, items, card).frame
         heard = evaluation.activity(workspace, track, run, card.name).frame
         said = evaluation.words(workspace, track, run, card.name).frame
         verdicts = evaluation.judgements(workspace, track, items, run, heard, said, card.name).frame
@@ -141,8 +146,10 @@ def chain(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, FACTORY, factory)
         # In this process: the schedules are here, and a pool's start would cost more than the work.
-        for module in (multiparty, evaluation, session_audio, corpus):
-            patch.setattr(module, "pool", lambda _n=None: None)
+        for found in pkgutil.iter_modules(stages.__path__):
+            module = importlib.import_module(f"{stages.__name__}.{found.name}")
+            if getattr(module, "pool", None) is start_pool:
+                patch.setattr(module, "pool", lambda _n=None: None)
         workspace = Workspace(tmp_path_factory.mktemp("planted"), parse_profile(SMALL, "test"))
         yield Chain(workspace, schedules, Voice(workspace.store))
 

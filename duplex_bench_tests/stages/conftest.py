@@ -1,5 +1,7 @@
 """Stages with quick engines: noise for speech, words from the gate. Tested is which work is done, not hearing."""
 
+import importlib
+import pkgutil
 import sys
 import types
 from pathlib import Path
@@ -7,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from duplex_bench import stages
 from duplex_bench.audio.activity import bridge
 from duplex_bench.audio.gate import intervals_s
 from duplex_bench.conversation.generator_plan import typical_timing
 from duplex_bench.records.audio import TimedWord
 from duplex_bench.speech import engines
 from duplex_bench.speech.interfaces import SpokenClip
-from duplex_bench.stages import conversation, corpus, evaluation, multiparty, scoring, session_audio
+from duplex_bench.stages import scoring
+from duplex_bench.stages.pool import pool as start_pool
 from duplex_bench.stages.profile import parse_profile
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import generator_from
@@ -88,8 +92,9 @@ def quick_engines(monkeypatch):
     monkeypatch.setattr(engines, "voice_activity", lambda *_: GateAsVoiceDetector())
     monkeypatch.setattr(engines, "recogniser", lambda *_: GateAsRecogniser())
     monkeypatch.setattr(scoring, "vectors", lambda: None)
-    for module in (multiparty, evaluation, session_audio, corpus, conversation):
-        if hasattr(module, "pool"):
+    for found in pkgutil.iter_modules(stages.__path__):
+        module = importlib.import_module(f"{stages.__name__}.{found.name}")
+        if getattr(module, "pool", None) is start_pool:
             monkeypatch.setattr(module, "pool", lambda _n=None: None)
     return f"{FACTORY}:planted"
 

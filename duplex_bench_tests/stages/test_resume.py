@@ -19,9 +19,10 @@ from duplex_bench.judging import embedded_judge
 from duplex_bench.judging.rubrics import rubric
 from duplex_bench.multiparty import cards as multiparty_cards
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.stages import conversation, evaluation, multiparty, scoring, summary
+from duplex_bench.stages import conversation, evaluation, judges, multiparty, scoring, summary
 from duplex_bench.stages.items import items_frame, items_of
 from duplex_bench.stages.measured import measured
+from duplex_bench.stages.rollouts import rollouts as run_rollouts
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import content_digest
 from duplex_bench.systems.card import SystemCard
@@ -154,7 +155,7 @@ def in_force(monkeypatch):
             found = of_rubric(rubric_id)
             return replace(found, sha256=digest_value(found.sha256, state.rubric_edits))
 
-        monkeypatch.setattr(evaluation, "rubric", edited)
+        monkeypatch.setattr(judges, "rubric", edited)
         monkeypatch.setattr(embedded_judge, "STRICT_VERSION", f"{strict}+{state.judge_edits}")
         cards: dict[str, MetricCard] = {}
         for module, name, known in (
@@ -226,7 +227,7 @@ def run(workspace, state):
         ran.tables[track, "items"] = items[track]
         scores = {}
         for name, card in state.cards.items():
-            rolled = evaluation.rollouts(workspace, track, items[track], card)
+            rolled = run_rollouts(workspace, track, items[track], card)
             heard = evaluation.activity(workspace, track, rolled.frame, name)
             said = evaluation.words(workspace, track, rolled.frame, name)
             given = (items[track], rolled.frame, heard.frame, said.frame)
