@@ -5,7 +5,7 @@ over whom is measured beside (ours).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -96,10 +96,11 @@ def measure(recording: Recording, speech: Speech, settings: ScoreAudioSettings) 
         settings=settings.interruptions,
     )
     interrupted = interruption_measurements(name, over)
-    windows += _interruption_windows(over, {one.window_id for one in interrupted})
+    shown = [replace(window, labels={"speaker": "of the user"}) for window in windows]
+    shown += _interruption_windows(over, {one.window_id for one in interrupted})
     notes = (*recording.notes, *speech.notes, *_told(session))
     return Scored(
-        _item(recording, session, found, windows), recording, session, tuple(found), tuple(over),
+        _item(recording, session, found, shown), recording, session, tuple(found), tuple(over),
         (*measured, *going, *interrupted), speech.no_words, notes,
     )  # fmt: skip
 
