@@ -58,7 +58,7 @@ class CastTextToSpeech:
         raw = self._joe.say(chunks, recipe, rng) if recipe.engine == "joe" else self._hibari.say(text, recipe, rng)
         samples = resample(raw.samples, raw.sample_rate_hz, SAMPLE_RATE_HZ)
         start, stop = _sounding(samples)
-        clip = normalise_rms(_faded(samples[start:stop]), self.cast.level_dbfs)
+        clip = normalise_rms(faded(samples[start:stop], SAMPLE_RATE_HZ), self.cast.level_dbfs)
         offset_s = start / SAMPLE_RATE_HZ
         return SpokenClip(clip, SAMPLE_RATE_HZ, tuple(max(0.0, onset - offset_s) for onset in raw.word_starts_s))
 
@@ -70,9 +70,9 @@ def _sounding(samples: npt.NDArray[np.float32]) -> tuple[int, int]:
     return max(0, int(loud[0]) - edge), min(len(samples), int(loud[-1]) + 1 + edge)
 
 
-def _faded(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+def faded(samples: npt.NDArray[np.float32], sample_rate_hz: int) -> npt.NDArray[np.float32]:
     """Short ramps at the edges, so that a clip placed in silence does not click."""
-    n = min(to_samples(EDGE_S / 2, SAMPLE_RATE_HZ), len(samples) // 2)
+    n = min(to_samples(EDGE_S / 2, sample_rate_hz), len(samples) // 2)
     ramp = np.linspace(0.0, 1.0, n, endpoint=False, dtype=np.float32)
     faded = samples.copy()
     faded[:n] *= ramp

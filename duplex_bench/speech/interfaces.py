@@ -1,7 +1,8 @@
 """What each speech engine promises. Engines are chosen by name in the profile and made by ``speech.engines``."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,14 @@ class SpokenClip:
     word_starts_s: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class SpeechResult:
+    """A clip, or why there is none."""
+
+    clip: SpokenClip | None
+    error: str = ""
+
+
 class TextToSpeech(Protocol):
     """Speaks a sentence in one of its voices; the same bytes for the same arguments on one machine."""
 
@@ -38,6 +47,35 @@ class TextToSpeech(Protocol):
 
     def speak(self, text: str, voice: str) -> SpokenClip:
         """Speech of ``text``; raises ValueError for an unknown voice or text with nothing to say."""
+        ...
+
+
+@runtime_checkable
+class SpeaksInBatches(TextToSpeech, Protocol):
+    """A text-to-speech engine that says many texts faster together than one by one."""
+
+    @property
+    def batch_size(self) -> int:
+        """How many texts it says at once."""
+        ...
+
+    def speak_batch(self, lines: Sequence[tuple[str, str]]) -> list[SpeechResult]:
+        """Speech of (text, voice) pairs, in order; what cannot be said soundly is an error in its place."""
+        ...
+
+
+class VoiceCloning(Protocol):
+    """Speaks in the voice of a recording."""
+
+    @property
+    def engine_id(self) -> str:
+        """Name, version and model hash."""
+        ...
+
+    def speak_as(
+        self, texts: Sequence[str], reference: Samples, reference_rate_hz: int, reference_text: str | None = None
+    ) -> list[SpeechResult]:
+        """Speech of ``texts`` in the voice of ``reference`` (n,); what cannot be said soundly is an error in place."""
         ...
 
 

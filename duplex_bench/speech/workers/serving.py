@@ -1,8 +1,8 @@
 """Answers one client's requests over an inherited socket, in the codec of the session contract.
 
 ``--fd N`` is one end of a socket pair; ``--settings`` the engine's settings as JSON. A request is a header with a
-``kind`` and float32 arrays; so is an answer; an error is answered with ``kind`` "error", its type and text. The worker ends
-when the socket or standard input does: both are held open by the parent alone.
+``kind`` and float32 arrays; so is an answer; an error is answered with ``kind`` "error", its type and its text. The
+worker ends when the socket or standard input does: both are held open by the parent alone.
 """
 
 from __future__ import annotations
