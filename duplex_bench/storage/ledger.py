@@ -45,7 +45,8 @@ class ItemLedger:
         for name in self._store.keys(self._prefix):
             try:
                 records = list(_parse(self._store.get(name)))
-            except (ValueError, KeyError):
+            except (ValueError, KeyError, TypeError):
+                # TypeError: a line that is JSON but no record.
                 unreadable.append(name)
                 continue
             for record in records:
