@@ -230,13 +230,21 @@ class TextModel:
             return None
         return prices[0] * _tokens(wire, _BYTES_PER_TOKEN_HIGH) + prices[1] * self.settings.max_output_tokens
 
-    def plan(self, requests: Sequence[TextRequest], kind: type[Reply]) -> CostPlan:
-        """What asking ``requests`` would take, as a range; what the cache holds costs nothing."""
+    def plan(
+        self, requests: Sequence[TextRequest], kind: type[Reply], least_output_tokens: int = _SHORT_ANSWER_TOKENS
+    ) -> CostPlan:
+        """What asking ``requests`` would take, as a range; what the cache holds costs nothing.
+
+        Args:
+            requests: the questions.
+            kind: the shape of their answers.
+            least_output_tokens: how short an answer can be, for the low end; the high end is the settings' limit.
+        """
         waiting = [self._keyed(request, kind) for request in requests]
         wires = [wire for wire, key in waiting if self._cache.get(key, 0) is None]
         low_in = sum(_tokens(wire, _BYTES_PER_TOKEN_LOW) for wire in wires)
         high_in = sum(_tokens(wire, _BYTES_PER_TOKEN_HIGH) for wire in wires)
-        low_out = len(wires) * min(_SHORT_ANSWER_TOKENS, self.settings.max_output_tokens)
+        low_out = len(wires) * min(least_output_tokens, self.settings.max_output_tokens)
         high_out = len(wires) * self.settings.max_output_tokens
         prices = token_prices(self.settings)
         usd = (None, None) if prices is None else (
