@@ -1,5 +1,6 @@
 """``duplex-bench doctor``: everything a run needs, checked in seconds, each with what to do about it."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from duplex_bench.speech import engines
 from duplex_bench.speech.model_catalogue import check_all
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.profile import load_profile
+from duplex_bench.systems.card import missing_env
 from duplex_bench.text.vectors import TextVectors
 
 # The demo leaves about 0.4 GB behind; a run that starts with less ends with a full disk.
@@ -50,6 +52,10 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
     yield _tried("recogniser", lambda: engines.recogniser().engine_id)
     cards, errors = readable_cards(data / "systems")
     yield Finding("system cards", bool(cards), ", ".join(cards))
+    for card in cards.values():
+        missing = missing_env(card, os.environ)
+        if missing:
+            yield Finding(f"system {card.name}", True, f"not run here: set {' and '.join(missing)} to run it")
     for error in errors:
         yield Finding(f"card {error.file}", False, f"{error.message}. {error.remedy}")
 

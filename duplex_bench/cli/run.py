@@ -19,7 +19,7 @@ from duplex_bench.records.items import Track
 from duplex_bench.stages import corpus, fingerprints, progress, reviews
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.workspace import Workspace, open_workspace
-from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.card import SystemCard, missing_env
 
 TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
 
@@ -58,11 +58,19 @@ def choose(
     cards, errors = readable_cards(workspace.systems_folder)
     for error in errors:
         error_console.print(f"[yellow]card skipped:[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
-    wanted = tuple(systems) or workspace.profile.systems or tuple(cards)
+    wanted = tuple(systems) or workspace.profile.systems
+    wanted = wanted or tuple(name for name, card in cards.items() if not card.on_request)
     unknown = [name for name in wanted if name not in cards]
     if unknown:
         raise ValueError(f"no system {unknown[0]!r}: there are {', '.join(cards)}")
-    return Chosen(workspace, tracks, {name: cards[name] for name in wanted}, cards, profile)
+    lacking = {name: missing for name in wanted if (missing := missing_env(cards[name], os.environ))}
+    if lacking:
+        told = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
+        if len(lacking) == len(wanted):
+            raise ValueError(f"nothing to run: {told}. Set it in the environment (A|B: either), or name other systems")
+        error_console.print(f"[dim]passed over for want of a key: {told}[/]", highlight=False)
+    able = {name: cards[name] for name in wanted if name not in lacking}
+    return Chosen(workspace, tracks, able, cards, profile)
 
 
 @contextmanager

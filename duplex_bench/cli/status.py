@@ -1,5 +1,6 @@
 """``duplex-bench status`` and ``systems``: what has been run, what is behind, what can be run."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from duplex_bench.stages import checks
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame
+from duplex_bench.systems.card import missing_env
 
 
 def stored(workspace: Workspace, asset: tuple[str, str], system: str | None = None) -> pl.DataFrame | None:
@@ -57,9 +59,11 @@ def _row(workspace: Workspace, track: str, system: str, items: pl.DataFrame) -> 
 def list_systems(data: Path) -> None:
     """Cards that can be run here, and those that cannot be read."""
     cards, errors = readable_cards(data / "systems")
-    table = Table("system", "family", "tracks", "stands in for", "licence")
+    table = Table("system", "runs here", "family", "tracks", "stands in for", "licence")
     for card in cards.values():
-        table.add_row(card.name, card.family, ", ".join(card.tracks), card.stands_in_for, card.licence)
+        missing = missing_env(card, os.environ)
+        runs = f"[yellow]set {' and '.join(missing)}[/]" if missing else "when named" if card.on_request else "yes"
+        table.add_row(card.name, runs, card.family, ", ".join(card.tracks), card.stands_in_for, card.licence)
     console.print(table)
     console.print(f"your own cards go into {data / 'systems'}: see docs/adding-a-system.md", highlight=False)
     for error in errors:

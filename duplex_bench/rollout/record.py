@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from duplex_bench.audio.resample import resample
 from duplex_bench.audio.time import to_samples
+from duplex_bench.contract.push import PushSystem
 from duplex_bench.contract.types import HistoryPart, OpenRequest, Prompt, Spec, System
 from duplex_bench.records.audio import AudioSlice
 from duplex_bench.records.items import Stimulus
-from duplex_bench.records.outcome import RETRIED_OUTCOMES
+from duplex_bench.records.outcome import RETRIED_OUTCOMES, Outcome
 from duplex_bench.records.rollouts import RolloutRecord
+from duplex_bench.rollout import realtime
 from duplex_bench.rollout.frame_stepped import DRIVER_VERSION, run
 from duplex_bench.rollout.listener import RolloutResult
 from duplex_bench.rollout.outputs import DeclaredLatency
@@ -24,6 +26,8 @@ from duplex_bench.storage.digests import canonical_json, digest_value, seed_from
 
 STREAM_RATE_HZ: Final = 24_000
 MAX_ATTEMPTS: Final = 3
+# Before the second attempt of a realtime rollout; doubled for each further one (ours).
+BACKOFF_S: Final = 2.0
 
 
 def execution_key(
@@ -34,6 +38,7 @@ def execution_key(
     adapter_version: str,
     model_id: str,
     epoch: int,
+    driver: str = DRIVER_VERSION,
 ) -> str:
     """Key of a rollout (design 4): equal keys mean the same run, which is never made twice.
 
@@ -45,9 +50,10 @@ def execution_key(
         adapter_version: Version of the adapter's code.
         model_id: The resolved model, or an empty string for a policy.
         epoch: Raised on a card to rerun a hosted model that drifts.
+        driver: Version of the driver that runs it.
     """
     return digest_value(
-        "rollout/1", DRIVER_VERSION, card_execution_digest, stimulus_digest, protocol_settings, repeat,
+        "rollout/1", driver, card_execution_digest, stimulus_digest, protocol_settings, repeat,
         adapter_version, model_id, epoch,
     )  # fmt: skip
 
@@ -92,7 +98,7 @@ def request_for(stimulus: Stimulus, spec: Spec, blobs: BlobStore, seed: int) -> 
 
 
 def run_item(
-    system: System,
+    system: System | PushSystem,
     stimulus: Stimulus,
     blobs: BlobStore,
     *,
@@ -110,14 +116,14 @@ def run_item(
     that may be bad luck are retried in a fresh session with the same seed.
 
     Args:
-        system: Opened by ``systems.environments.open_system`` or made directly.
+        system: Opened by ``systems.environments.open_system`` or made directly; a ``PushSystem`` is run in real time.
         stimulus: The item's stimulus, never its reference.
         blobs: Where the stimulus's audio is and the results go.
         system_name: Name of the card, for the record.
         rollout_key: From ``execution_key``.
         plan: From ``plan_for``.
         repeat: 0 for the first rollout; changes the seed.
-        latency: Declared latency, see ``DeclaredLatency``.
+        latency: Declared latency of a frame-stepped system, see ``DeclaredLatency``.
         max_attempts: At least 1.
 
     Returns:
@@ -135,12 +141,18 @@ def run_item(
     live = _at_rate(stimulus.live, STREAM_RATE_HZ, blobs)
     compute_s = 0.0
     attempts = 0
+    wait_s = 0.0
     while True:
         attempts += 1
-        result = run(system, request, live, STREAM_RATE_HZ, plan, latency=latency)
+        result = _attempt(system, request, live, plan, latency, wait_s)
         compute_s += result.compute_s
         if result.outcome not in RETRIED_OUTCOMES or attempts == max_attempts:
             break
+        if isinstance(system, PushSystem):
+            # What a vendor refused once it refuses again; other failures are given time to pass.
+            if result.outcome is Outcome.REFUSED:
+                break
+            wait_s = result.retry_after_s or BACKOFF_S * 2.0 ** (attempts - 1)
     has_audio = result.outcome not in RETRIED_OUTCOMES
     return RolloutRecord(
         rollout_key=rollout_key,
@@ -153,11 +165,26 @@ def run_item(
         sample_rate_hz=result.sample_rate_hz,
         timeline_s=result.timeline_s,
         input_s=result.input_s,
-        events=_store_events(result, omitted, blobs),
+        events=_store_events(
+            result, omitted, blobs, realtime.DRIVER_VERSION if isinstance(system, PushSystem) else DRIVER_VERSION
+        ),
         compute_s=compute_s,
         wall_s=time.perf_counter() - started,
         attempts=attempts,
     )
+
+
+def _attempt(
+    system: System | PushSystem,
+    request: OpenRequest,
+    live: npt.NDArray[np.float32],
+    plan: StreamPlan,
+    latency: DeclaredLatency | None,
+    wait_s: float,
+) -> RolloutResult:
+    if isinstance(system, PushSystem):
+        return realtime.run(system, request, live, STREAM_RATE_HZ, plan, wait_s=wait_s)
+    return run(system, request, live, STREAM_RATE_HZ, plan, latency=latency)
 
 
 def read_events(digest: str, blobs: BlobStore) -> list[dict[str, Any]]:
@@ -171,11 +198,11 @@ def _store_audio(result: RolloutResult, blobs: BlobStore) -> str:
     return blobs.put_audio(to_pcm16(padded), result.sample_rate_hz)
 
 
-def _store_events(result: RolloutResult, omitted: tuple[str, ...], blobs: BlobStore) -> str:
+def _store_events(result: RolloutResult, omitted: tuple[str, ...], blobs: BlobStore, driver: str) -> str:
     # Only attempts that end the same way have the same log, so the number of attempts stays out of it.
     head = {
         "kind": "rollout",
-        "driver": DRIVER_VERSION,
+        "driver": driver,
         "outcome": result.outcome.value,
         "reason": result.reason,
         "omitted": list(omitted),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from duplex_bench.records.items import Track
-from duplex_bench.stages.rollouts import planned_rollouts, rollout_ledger
+from duplex_bench.stages.rollouts import planned_rollouts, rollout_ledger, why_not
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import minimum_detectable_difference
 from duplex_bench.storage.frames import read_frame
@@ -50,7 +50,6 @@ def planned_items(workspace: Workspace, track: Track) -> int:
 
 def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
     """What running ``card`` on a track would take; exact counts once the items exist."""
-    settings = workspace.profile.rollout
     items = _stored_items(workspace, track)
     low, high = COMPUTE_PER_AUDIO_S[card.family]
     if track not in card.tracks:
@@ -60,15 +59,17 @@ def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
         seconds = count * TYPICAL_ITEM_S[track]
         return Estimate(count, 0, seconds / 60, low * seconds, high * seconds)
     finished = rollout_ledger(workspace, track, card.name).finished()
-    cached = 0
+    total = cached = 0
     seconds = waiting_s = 0.0
     for one in planned_rollouts(workspace, items, card):
+        if why_not(card, track, one.protocol) is not None:
+            continue
+        total += 1
         plan = one.plan
         length_s = one.live_s + (plan.cap_s or plan.silence_after_s + plan.extra_silence_s)
         seconds += length_s
         cached += one.rollout_key in finished
         waiting_s += 0.0 if one.rollout_key in finished else length_s
-    total = items.height * settings.repeats
     return Estimate(total, cached, seconds / 60, low * waiting_s, high * waiting_s)
 
 

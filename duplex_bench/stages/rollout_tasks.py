@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from duplex_bench.audio.gate import GateSettings, intervals_s
+from duplex_bench.contract.push import PushSystem
 from duplex_bench.contract.types import System
 from duplex_bench.records.audio import TimedWord
 from duplex_bench.records.items import Stimulus
@@ -56,7 +57,7 @@ atexit.register(_opened.close)
 
 
 @cache
-def _system(data: str, card: str) -> System:
+def _system(data: str, card: str) -> System | PushSystem:
     described = SystemCard.model_validate_json(card)
     return _opened.enter_context(open_system(described, store=_store(data), cache_folder=Path(data) / "cache"))
 

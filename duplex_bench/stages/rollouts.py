@@ -1,14 +1,17 @@
 """Every item run on one system: what is planned, what is done already, and how each run ended."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import polars as pl
 
 from duplex_bench.records import tables
-from duplex_bench.records.items import Track
+from duplex_bench.records.items import Protocol, Track
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.records.rollouts import RolloutRecord
+from duplex_bench.rollout import realtime
+from duplex_bench.rollout.frame_stepped import DRIVER_VERSION
 from duplex_bench.rollout.plan import StreamPlan, plan_for
 from duplex_bench.rollout.record import execution_key
 from duplex_bench.stages import rollout_tasks
@@ -20,7 +23,7 @@ from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.ledger import ItemLedger
 from duplex_bench.storage.serial import from_json
-from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.card import SystemCard, missing_env
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class PlannedRollout:
     """One run of one system on one item: its key says all that its result depends on."""
 
     item_id: str
+    protocol: Protocol
     stimulus_digest: str
     stimulus: str
     live_s: float
@@ -50,10 +54,25 @@ def planned_rollouts(workspace: Workspace, items: pl.DataFrame, card: SystemCard
                 card.adapter_version,
                 card.model_id,
                 card.epoch,
+                realtime.DRIVER_VERSION if card.driver == "realtime" else DRIVER_VERSION,
             )
             yield PlannedRollout(
-                row["item_id"], row["stimulus_digest"], row["stimulus"], row["live_s"], plan, repeat, key
+                row["item_id"],
+                row["protocol"],
+                row["stimulus_digest"],
+                row["stimulus"],
+                row["live_s"],
+                plan,
+                repeat,
+                key,
             )
+
+
+def why_not(card: SystemCard, track: Track, protocol: Protocol) -> str | None:
+    """Why a system takes no part in a stimulus, or None."""
+    if track not in card.tracks:
+        return f"the card names no {track} track"
+    return None if protocol in card.protocols else f"the card names no {protocol} protocol"
 
 
 def rollout_ledger(workspace: Workspace, track: Track, system: str) -> ItemLedger:
@@ -63,19 +82,23 @@ def rollout_ledger(workspace: Workspace, track: Track, system: str) -> ItemLedge
 
 def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: SystemCard) -> StageResult:
     """Run ``card``'s system on every item: one row per item and repeat, whatever the outcome."""
+    missing = missing_env(card, os.environ)
+    if missing:
+        raise ValueError(f"system {card.name} cannot run here: set {', '.join(missing)} in the environment")
     planned = list(planned_rollouts(workspace, items, card))
     attempts = workspace.profile.rollout.attempts
     tasks = [
         Task(one.rollout_key, one.item_id, RolloutTask(one.rollout_key, one.stimulus, one.plan, one.repeat, attempts))
         for one in planned
-        if track in card.tracks
+        if why_not(card, track, one.protocol) is None
     ]
     done = resume(
         rollout_ledger(workspace, track, card.name),
         f"{track} rollouts {card.name}",
         tasks,
         rollout_tasks.run_rollout,
-        executor=pool(workspace.profile.processes),
+        # A realtime session waits nearly all of its time: there are as many as its vendor allows, a process each.
+        executor=pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
         common=(str(workspace.data), card.model_dump_json(), card.name),
         final=rollout_tasks.is_final,
     )
@@ -94,8 +117,9 @@ def _row(one: PlannedRollout, card: SystemCard, track: Track, done: WorkDone) ->
         record = from_json(RolloutRecord, done.payloads[one.rollout_key])
     else:
         outcome, reason = Outcome.TRANSPORT_ERROR, done.failed.get(one.rollout_key, "")
-        if track not in card.tracks:
-            outcome, reason = Outcome.NOT_APPLICABLE, f"the card names no {track} track"
+        unfit = why_not(card, track, one.protocol)
+        if unfit is not None:
+            outcome, reason = Outcome.NOT_APPLICABLE, unfit
         record = RolloutRecord(
             rollout_key=one.rollout_key,
             system=card.name,

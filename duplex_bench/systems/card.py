@@ -2,11 +2,14 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+# What a stimulus asks for, as ``records.items.Protocol``: a card names those that its system can take part in.
+CardProtocol = Literal["multiparty", "pause", "turn_end", "recall"]
 Family = Literal["full_duplex", "hosted", "text", "policy"]
 Plain = str | int | float | bool | list[str] | list[int] | list[float]
 
@@ -45,13 +48,17 @@ class SystemCard(BaseModel):
         adapter_version: Raise it when the adapter's code changes what the system does.
         settings: The callable's argument.
         environment: Where it runs.
+        driver: ``frame_stepped`` (a virtual clock), or ``realtime`` for a ``PushSystem``.
         uses_cache: In-process only: the callable also takes the keyword ``store`` (an ``ObjectStore`` or None).
         model_id: The model, as its vendor names the version; empty for a policy.
         provider: Whose limits apply to it, for run tags; empty if nobody's.
         max_inflight: Sessions at a time.
+        needs_env: Variables that must be set for it to run here; ``A|B`` for either. Without them it is passed over.
+        on_request: Run only when it is named.
         epoch: Raise it to run a drifting hosted model anew on purpose.
         endpointer_dependent: Multiparty scores depend on an endpointer of the harness: a group of its own (design 6).
         tracks: On which tracks it is run.
+        protocols: Which stimuli it can take part in; others are ``not_applicable``.
         licence: Terms of the model and of its outputs.
         links: Where it comes from.
         stands_in_for: What an embedded system stands for in the demo, if anything.
@@ -68,13 +75,17 @@ class SystemCard(BaseModel):
     adapter_version: str = "1"
     settings: dict[str, Plain] = Field(default_factory=dict)
     environment: Environment = Environment()
+    driver: Literal["frame_stepped", "realtime"] = "frame_stepped"
     uses_cache: bool = False
     model_id: str = ""
     provider: str = ""
     max_inflight: int = Field(default=1, ge=1)
+    needs_env: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*(\|[A-Z][A-Z0-9_]*)*$")], ...] = ()
+    on_request: bool = False
     epoch: int = Field(default=0, ge=0)
     endpointer_dependent: bool = False
     tracks: tuple[Literal["multiparty", "conversation"], ...] = ("multiparty", "conversation")
+    protocols: tuple[CardProtocol, ...] = ("multiparty", "pause", "turn_end", "recall")
     licence: str = Field(min_length=1)
     links: tuple[str, ...] = ()
     stands_in_for: str = ""
@@ -102,6 +113,11 @@ class SystemCard(BaseModel):
         """SHA-256 of ``execution_subset``: part of every rollout's key."""
         text = json.dumps(self.execution_subset(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def missing_env(card: SystemCard, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Which of ``needs_env`` are not set in ``environ``: empty if the system can run here."""
+    return tuple(needed for needed in card.needs_env if not any(environ.get(name) for name in needed.split("|")))
 
 
 def resolved(card: SystemCard, folder: Path) -> SystemCard:

@@ -18,6 +18,7 @@ from typing import IO, Final, Self
 
 from duplex_bench.contract.archive import sources_archive
 from duplex_bench.contract.client import RemoteSession, RemoteSystem, Timeouts
+from duplex_bench.contract.push import PushSystem
 from duplex_bench.contract.types import SYSTEM_ERRORS, Spec, System, TransportError
 from duplex_bench.contract.worker import load_factory
 from duplex_bench.storage.object_store import ObjectStore
@@ -185,7 +186,7 @@ def open_system(
     store: ObjectStore | None = None,
     cache_folder: Path = CACHE_FOLDER,
     timeouts: Timeouts | None = None,
-) -> Iterator[System]:
+) -> Iterator[System | PushSystem]:
     """The system of ``card``, ready for sessions; a worker ends with the ``with`` block.
 
     Args:
