@@ -27,6 +27,7 @@ from duplex_bench.records.audio import AudioSlice
 from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
 from duplex_bench.stages.items import items_frame, limited
+from duplex_bench.stages.llm_scripts import written_scenarios
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.work import Task, resume
@@ -44,10 +45,14 @@ SYNTHETIC_LICENCE = "generated text and speech (voices: Apache-2.0, CC0)"
 
 
 def scenarios(workspace: Workspace) -> StageResult:
-    """Scenarios from the grammar, or the user's own file: one row each, both forms as one JSON."""
+    """Scenarios from the grammar, a text model, or the user's own file: one row each, both forms as one JSON."""
     settings = workspace.profile.multiparty
+    drafts: dict[str, int | float | str] = {}
     if settings.scenario_file:
         found, refused = read_scenarios(Path(settings.scenario_file))
+    elif settings.engine == "llm":
+        written = written_scenarios(workspace)
+        found, refused, drafts = written.pairs, written.refused, written.counts
     else:
         found, refused = generate_pairs(settings.grammar), []
     rows = [
@@ -69,6 +74,7 @@ def scenarios(workspace: Workspace) -> StageResult:
         "scenarios": frame.height,
         "domains": frame["domain"].n_unique(),
         "refused": len(refused),
+        **drafts,
     }
     note = "\n".join(f"- {told}" for told in refused[:30])
     return StageResult(frame, counts, preview=frame.drop("pair"), note=note)

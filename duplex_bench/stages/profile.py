@@ -21,6 +21,7 @@ from duplex_bench.judging.model_judge import JudgeSettings
 from duplex_bench.multiparty.acoustics import Acoustics, AcousticSettings
 from duplex_bench.multiparty.checked_speech import ConstructionSettings
 from duplex_bench.multiparty.grammar import GrammarSettings
+from duplex_bench.multiparty.llm.settings import LlmSettings
 from duplex_bench.multiparty.rules import ScoringRules
 from duplex_bench.multiparty.scenes import SceneLayout
 from duplex_bench.reporting.analysis import MultipartyAnalysis
@@ -44,13 +45,16 @@ class SpeechSettings:
 
 @dataclass(frozen=True, slots=True)
 class MultipartySettings:
-    """Scripts and scenes of the multiparty track. ``scenario_file`` names a user's own scenarios (else the grammar).
+    """Scripts and scenes of the multiparty track. ``scenario_file`` names a user's own scenarios (else the engine's).
 
+    ``engine`` writes scripts: the embedded grammar, or the text model of ``llm``.
     ``detector`` says whose speech intervals are scored: the voice detector as in the paper, or the energy gate.
     ``acoustics`` lists the conditions that every scene is heard in; all but clean are ours and paired with it.
     """
 
     grammar: GrammarSettings
+    engine: Literal["grammar", "llm"] = "grammar"
+    llm: LlmSettings | None = None
     layout: SceneLayout = field(default_factory=SceneLayout)
     scoring: ScoringRules = field(default_factory=ScoringRules)
     detector: Literal["vad", "gate"] = "vad"
@@ -63,6 +67,13 @@ class MultipartySettings:
     def __post_init__(self) -> None:
         if "clean" not in self.acoustics or len(set(self.acoustics)) != len(self.acoustics):
             raise ValueError("acoustics pairs other conditions with clean: list clean, and each other one once")
+        if self.engine == "llm" and self.llm is None:
+            raise ValueError("engine llm needs a table llm with a model (vendor, model)")
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs the chosen engine is asked for."""
+        return self.llm.n_pairs if self.engine == "llm" and self.llm else self.grammar.n_pairs
 
 
 @dataclass(frozen=True, slots=True)

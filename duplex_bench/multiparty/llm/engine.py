@@ -29,9 +29,10 @@ class Written:
 
 def scenario_key(model: TextModel, settings: LlmSettings, index: int) -> str:
     """Digest of all that scenario ``index`` depends on: plan, prompts, the model and its settings, drafts allowed."""
-    request = writing_request(plan_scenario(settings, index), ())
+    plan = plan_scenario(settings, index)
+    request = model.key(writing_request(plan, ()), Draft)
     prompts = {name: prompt(name).sha256 for name in PROMPTS}
-    return digest_value("llm script", ENGINE_VERSION, prompts, model.key(request, Draft), settings.attempts)
+    return digest_value("llm script", ENGINE_VERSION, prompts, plan, request, settings.attempts)
 
 
 def write_scenario(model: TextModel, settings: LlmSettings, index: int) -> Written:
