@@ -19,7 +19,7 @@ from duplex_bench.reporting.estimates import (
     estimate,
     known_or_none,
 )
-from duplex_bench.reporting.inputs import POOLED, ReportInputError
+from duplex_bench.reporting.inputs import ADDRESSING, POOLED, ReportInputError
 from duplex_bench.statistics import Multiplicities, multiplicities, percentile_interval, replicates
 from duplex_bench.storage.digests import generator_from
 
@@ -47,7 +47,7 @@ def statistics_table(
 
     Estimates are the card's statistic over windows with a value, with a percentile interval from resampling whole
     clusters. A rate whose windows all have one value gets a Wilson interval over clusters instead, since resampling
-    would call it certain. Multiparty metrics that exist in several conditions get a row for all of them too;
+    would call it certain. Multiparty metrics that exist in both addressing forms get a row for both together;
     conversation points are never pooled across types (design 8). Every draw is named by track and condition, and
     rows are sorted first, so that neither the order of rows nor the process changes a digit.
 
@@ -205,9 +205,11 @@ def _cells(
         for condition in conditions:
             by_system = {key[0]: n for key, n in counts.items() if key[1:] == (condition, metric)}
             yield metric, condition, mine.filter(pl.col("condition") == condition), by_system
-        if pools and len(conditions) > 1:
+        # Other acoustics are the same scenes again: pooled with them, a scene would count twice.
+        together = [condition for condition in conditions if condition in ADDRESSING]
+        if pools and len(together) > 1:
             pooled: dict[str, int] = {}
             for key, n in counts.items():
-                if key[2] == metric:
+                if key[2] == metric and key[1] in together:
                     pooled[key[0]] = pooled.get(key[0], 0) + n
-            yield metric, POOLED, mine, pooled
+            yield metric, POOLED, mine.filter(pl.col("condition").is_in(together)), pooled

@@ -24,7 +24,10 @@ from duplex_bench.storage.blobs import BlobStore
 
 TRACK_TITLES: Mapping[Track, str] = {"multiparty": "Multiparty", "conversation": "Conversation"}
 
-# The condition of a row of STATISTICS that holds every condition together.
+# Conditions of the multiparty track that a scene has two forms for; other acoustics add more conditions.
+ADDRESSING: Final = ("explicit", "implicit")
+
+# The condition of a row of STATISTICS that holds both addressing forms together.
 POOLED: Final = "all"
 
 SCHEMAS: Mapping[str, Schema] = {
