@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser bench ui lock clean
+.PHONY: help setup demo test check format test-slow test-browser test-qwen bench ui lock lock-qwen clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -46,6 +46,17 @@ test-browser: setup ## the report and the Dagster UI in headless Chromium (insta
 	command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy chromium)
 	$(BIN)/python -m pytest -m browser
 
+# Each has pins that exclude the other's and ours (docs/qwen.md). The index's torchaudio is built for CUDA; a CPU torch
+# cannot load its extension, of which nothing here is used, and it loads without where the file is absent.
+.cache/venv-qwen-%/.installed: requirements/qwen-%.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(@D)/bin/python -c 'import importlib.util as u; u.find_spec("torchaudio") and __import__("torchaudio")' 2>/dev/null || find $(@D) -path '*/torchaudio/lib/*.so' -delete
+	@touch $@
+
+test-qwen: setup .cache/venv-qwen-tts/.installed .cache/venv-qwen-asr/.installed ## the Qwen3 packages on tiny random models (4 GB of environments)
+	$(BIN)/python -m pytest -m qwen
+
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks
 
@@ -55,6 +66,12 @@ ui: setup ## the Dagster UI on 127.0.0.1:3000, with the runs that `make demo` ma
 lock: setup ## compile the lock files anew from requirements/*.in
 	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --allow-unsafe --no-strip-extras --no-header -o requirements/dev.lock requirements/dev.in
 	$(BIN)/python requirements/lock_models.py
+
+lock-qwen: setup ## compile the lock files of the Qwen3 environments
+	for name in tts asr; do \
+	  { echo "# Made by \`make lock-qwen\`. Without hashes: torch is another file with CUDA and without."; \
+	    $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/qwen-$$name.in | sed 's/+cpu$$//'; \
+	  } > requirements/qwen-$$name.lock; done
 
 clean: ## remove run outputs and caches, not .venv
 	rm -rf .cache data/runs data/dagster
