@@ -16,7 +16,7 @@ from duplex_bench.records.audio import AudioSlice, TimedWord
 from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
 from duplex_bench.stages import progress
-from duplex_bench.stages.pool import pool
+from duplex_bench.stages.pool import engine_pool
 from duplex_bench.stages.session_audio import StoredAudio, audio_key
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
@@ -143,7 +143,8 @@ def filled_gaps(
     profile = workspace.profile
     rate = profile.conversation.sample_rate_hz
     least_s = profile.conversation.gap_fill_min_s
-    engine_id = engines.recogniser(profile.speech.recogniser).engine_id
+    listener = profile.speech.gap_fill or profile.speech.recogniser
+    engine_id = engines.recogniser(listener).engine_id
     tasks: list[Task] = []
     owners: list[tuple[str, Speaker]] = []
     n_gaps, gap_s = 0, 0.0
@@ -163,8 +164,8 @@ def filled_gaps(
         "gap fill",
         tasks,
         transcribe_gaps,
-        executor=pool(profile.processes),
-        common=(str(workspace.data), profile.speech.recogniser),
+        executor=engine_pool(listener, profile.processes),
+        common=(str(workspace.data), listener),
     )
     rows: list[dict[str, object]] = []
     for task, (session_id, speaker) in zip(tasks, owners, strict=True):
@@ -226,7 +227,7 @@ def human_replies(
         "human replies",
         tasks,
         transcribe_reply,
-        executor=pool(profile.processes),
+        executor=engine_pool(profile.speech.recogniser, profile.processes),
         common=(str(workspace.data), profile.speech.recogniser),
     )
     heard = {

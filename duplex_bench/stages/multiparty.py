@@ -28,7 +28,7 @@ from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
 from duplex_bench.stages.items import items_frame, limited
 from duplex_bench.stages.llm_scripts import written_scenarios
-from duplex_bench.stages.pool import pool
+from duplex_bench.stages.pool import engine_pool, pool
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
@@ -130,9 +130,11 @@ class ClipTask:
 
 def speak_clip(data: str, engine: str, rate_hz: int, task: ClipTask) -> str:
     """Speak one text and store the clip; digest, length and level as JSON."""
-    clip = engines.text_to_speech(engine).speak(task.text, task.voice)
+    store = FolderStore(Path(data) / "store")
+    # Embedded clips are cheap to speak again; those of an engine that runs apart were spoken ahead, in batches.
+    clip = engines.text_to_speech(engine, store if engines.runs_apart(engine) else None).speak(task.text, task.voice)
     samples = resample(clip.samples, clip.sample_rate_hz, rate_hz)
-    digest = BlobStore(FolderStore(Path(data) / "store")).put_audio(to_pcm16(samples), rate_hz)
+    digest = BlobStore(store).put_audio(to_pcm16(samples), rate_hz)
     told = {
         "clip": digest,
         "n_samples": len(samples),
@@ -151,20 +153,28 @@ def utterance_speech(workspace: Workspace, pairs_frame: pl.DataFrame) -> StageRe
         (voices.voice_of(turn.speaker), turn.text) for script in scripts_of(pairs_frame) for turn in script.utterances
     }
     wanted.add((voices.preamble, duty_preamble().text))
-    engine_id = engines.text_to_speech(profile.speech.text_to_speech).engine_id
+    speech = profile.speech.text_to_speech
+    engine_id = engines.text_to_speech(speech).engine_id
     tasks = [
         Task(
             digest_value("clip", CLIP_VERSION, engine_id, rate, voice, text), f"{voice}: {text}", ClipTask(voice, text)
         )
         for voice, text in sorted(wanted)
     ]
+    ledger = workspace.ledger("multiparty/utterance_speech")
+    spoken = ledger.finished()
+    engines.speak_ahead(
+        speech,
+        workspace.store,
+        [(text, voice) for task, (voice, text) in zip(tasks, sorted(wanted), strict=True) if task.key not in spoken],
+    )
     done = resume(
-        workspace.ledger("multiparty/utterance_speech"),
+        ledger,
         "utterance speech",
         tasks,
         speak_clip,
-        executor=pool(profile.processes),
-        common=(str(workspace.data), profile.speech.text_to_speech, rate),
+        executor=engine_pool(speech, profile.processes),
+        common=(str(workspace.data), speech, rate),
     )
     rows = []
     for task in tasks:

@@ -11,6 +11,8 @@ import signal
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
+from duplex_bench.speech import engines
+
 _pools: dict[int, ProcessPoolExecutor] = {}
 
 
@@ -27,6 +29,14 @@ def pool(n_processes: int | None = None) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
         _pools[wanted] = ProcessPoolExecutor(wanted, mp_context=context, initializer=_start_worker)
     return _pools[wanted]
+
+
+def engine_pool(engine: str, n_processes: int | None = None) -> ProcessPoolExecutor | None:
+    """The pool for work with a speech engine; None, work is done here, where the engine has a process of its own.
+
+    Each process of the pool would load such an engine's model once more, and hold it on the same device.
+    """
+    return None if engines.runs_apart(engine) else pool(n_processes)
 
 
 def close() -> None:

@@ -36,10 +36,14 @@ class ProfileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class SpeechSettings:
-    """Which engines speak and listen. ``recogniser`` transcribes systems; the cascades bring their own."""
+    """Which engines speak and listen. ``recogniser`` transcribes systems; the cascades bring their own.
+
+    ``gap_fill`` finds the words of a corpus that its transcripts lack; empty: the recogniser.
+    """
 
     text_to_speech: str = "embedded"
     recogniser: str = "whisper-base"
+    gap_fill: str = ""
     voice_activity: str = "silero"
 
 
