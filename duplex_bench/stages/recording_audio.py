@@ -101,6 +101,7 @@ def prepare(user: Path, system: Path | None, store: FolderStore, gate: GateSetti
         if written.same and written.peak > 0:
             remedy = "give the two channels of the conversation: this is one channel saved twice"
             raise AudioFileError(user, "holds the same audio for user and system", remedy)
+        temporary.chmod(0o644)
         source = digest_file(temporary)
         store.put_file(blobs.key(source, "flac"), temporary)
     finally:

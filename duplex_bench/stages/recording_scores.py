@@ -86,6 +86,8 @@ def measure(recording: Recording, speech: Speech, settings: ScoreAudioSettings) 
     going = still_going_measurements(
         windows, measured, found, gate_s, bridge_s=settings.scoring.bridge_s, settings=settings.windows
     )
+    if speech.no_words is not None:
+        going = [without_words(one, speech.no_words) for one in going]
     over = find_interruptions(
         merged(session.left.speech),
         merged(session.right.speech),
@@ -106,17 +108,13 @@ def measure(recording: Recording, speech: Speech, settings: ScoreAudioSettings) 
 
 
 def without_words(one: Measurement, reason: str) -> Measurement:
-    """A measurement of a recording whose words are not known: what silence decides stays, the rest has no score.
+    """A measurement of a recording whose words are not known: only silence at a pause is decided without them.
 
-    Silence at a pause, and no sound after a turn end, need no words.
+    A share whose silent windows alone have a score would be wrong, so no other metric keeps any.
     """
-    silent = one.details.get("pause_outcome") == "silent"
-    unanswered = one.details.get("n_response_words") == 0 and one.details.get("duration_s") is None
-    if one.score.value is None or silent or ("n_response_words" in one.details and unanswered):
-        return one
-    return Measurement(
-        one.item_id, one.window_id, one.metric, one.metric_version, Score(None, reason), one.at_s, one.details
-    )
+    if one.metric == "pause_silent":
+        return replace(one, score=Score(float(one.details["pause_outcome"] == "silent")))
+    return replace(one, score=Score(None, reason))
 
 
 def merged(spans: Sequence[tuple[float, float]]) -> npt.NDArray[np.float64]:
