@@ -42,20 +42,27 @@ class ForeignEngine:
     """
 
     def __init__(
-        self, interpreter: str, module: str, settings: Mapping[str, Any], timeouts: Timeouts | None = None
+        self,
+        interpreter: str,
+        module: str,
+        settings: Mapping[str, Any],
+        timeouts: Timeouts | None = None,
+        python_path: tuple[str, ...] = (),
     ) -> None:
         """Remember how the worker is started.
 
         Args:
             interpreter: path of the other environment's Python.
-            module: module of ``duplex_bench.speech.workers`` to run.
+            module: what to run: calls ``workers.serving.serve``.
             settings: handed to it as JSON.
             timeouts: for loading and answering.
+            python_path: folders added to its import path.
         """
         self.interpreter = interpreter
         self.module = module
         self.settings = dict(settings)
         self.timeouts = timeouts or Timeouts()
+        self._python_path = python_path
         self._lock = threading.Lock()
         self._running: _Running | None = None
 
@@ -115,14 +122,14 @@ class ForeignEngine:
             try:
                 process = subprocess.Popen(
                     [
-                        self.interpreter, "-m", f"duplex_bench.speech.workers.{self.module}",
+                        self.interpreter, "-m", self.module,
                         "--fd", str(theirs.fileno()), "--settings", json.dumps(self.settings),
                     ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     stderr=errors,
                     pass_fds=(theirs.fileno(),),
-                    env=_environment(str(archive)),
+                    env=_environment((str(archive), *self._python_path)),
                 )  # fmt: skip
             except OSError as error:
                 ours.close()
@@ -198,7 +205,7 @@ class _Running:
         self._errors.close()
 
 
-def _environment(archive: str) -> dict[str, str]:
+def _environment(python_path: tuple[str, ...]) -> dict[str, str]:
     # Keys of providers are no business of a local engine; its own packages must not mix with ours.
     kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(_SECRETS)}
-    return {**kept, "PYTHONPATH": archive, "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1"}
+    return {**kept, "PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1", "HF_HUB_OFFLINE": "1"}

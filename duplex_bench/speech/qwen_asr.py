@@ -19,6 +19,7 @@ from duplex_bench.speech.silero import checked_mono
 SAMPLE_RATE_HZ = 16000
 # With time stamps the package cuts longer audio, and joins the texts without a space.
 LONGEST_S = 180.0
+WORKER = "duplex_bench.speech.workers.qwen_asr"
 _VERSION = 1
 
 
@@ -36,7 +37,7 @@ class QwenRecogniser:
             "most_tokens": settings.most_tokens,
             **worker_settings(settings.runtime),
         }
-        self._engine = ForeignEngine(settings.runtime.interpreter, "qwen_asr", worker, settings.runtime.timeouts)
+        self._engine = ForeignEngine(settings.runtime.interpreter, WORKER, worker, settings.runtime.timeouts)
 
     @cached_property
     def engine_id(self) -> str:

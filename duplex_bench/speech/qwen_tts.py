@@ -32,6 +32,7 @@ from duplex_bench.text.error_rate import word_errors
 CODES_PER_SECOND = 12.5
 # A digit is a word when it is spoken.
 LETTERS_OF_A_DIGIT = 5
+WORKER = "duplex_bench.speech.workers.qwen_tts"
 _VERSION = 1
 
 Ask = Callable[[list[int], dict[str, Any]], tuple[int, list[Samples]]]
@@ -113,7 +114,7 @@ class _QwenSpeaker:
         self.settings = settings
         self._make_recogniser = recogniser
         worker = {"package_version": TTS_PACKAGE_VERSION, "model": settings.model, **worker_settings(settings.runtime)}
-        self._engine = ForeignEngine(settings.runtime.interpreter, "qwen_tts", worker, settings.runtime.timeouts)
+        self._engine = ForeignEngine(settings.runtime.interpreter, WORKER, worker, settings.runtime.timeouts)
 
     @cached_property
     def engine_id(self) -> str:
