@@ -24,6 +24,7 @@ from duplex_bench.multiparty.grammar import GrammarSettings
 from duplex_bench.multiparty.llm.settings import LlmSettings
 from duplex_bench.multiparty.rules import ScoringRules
 from duplex_bench.multiparty.scenes import SceneLayout
+from duplex_bench.multiparty.transcript_reference import ReferenceSettings
 from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.rollout.plan import ProtocolSettings
 from duplex_bench.storage.digests import digest_value
@@ -52,6 +53,7 @@ class MultipartySettings:
     """Scripts and scenes of the multiparty track. ``scenario_file`` names a user's own scenarios (else the engine's).
 
     ``engine`` writes scripts: the embedded grammar, or the text model of ``llm``.
+    ``reference`` reads the transcript instead of hearing the scene.
     ``detector`` says whose speech intervals are scored: the voice detector as in the paper, or the energy gate.
     ``acoustics`` lists the conditions that every scene is heard in; all but clean are ours and paired with it.
     """
@@ -59,6 +61,7 @@ class MultipartySettings:
     grammar: GrammarSettings
     engine: Literal["grammar", "llm"] = "grammar"
     llm: LlmSettings | None = None
+    reference: ReferenceSettings = field(default_factory=ReferenceSettings)
     layout: SceneLayout = field(default_factory=SceneLayout)
     scoring: ScoringRules = field(default_factory=ScoringRules)
     detector: Literal["vad", "gate"] = "vad"
