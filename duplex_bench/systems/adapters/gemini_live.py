@@ -123,6 +123,8 @@ class GeminiSession:
         self._stream = PcmStream()
         self._early: list[PushEvent] = []
         self._usage: dict[str, float] = {}
+        self._round_trips_s: list[float | None] = []
+        self._closed = False
 
     async def open(self, request: OpenRequest, detection: Detection) -> None:
         """Connect, set up, hand over history."""
@@ -134,6 +136,7 @@ class GeminiSession:
         url = os.environ.get(settings.url_env) or settings.url
         headers = {"x-goog-api-key": self._key.value} if self._key else {}
         self._wire = await self._connector.connect(url, headers, self._key)
+        self._round_trips_s.append(await self._wire.round_trip_s())
         await self._send({"setup": self._setup(request)})
         while True:
             message = await self._next()
@@ -172,13 +175,16 @@ class GeminiSession:
 
     async def close(self) -> SessionStats:
         """Close the connection; usage and cost are in ``extra``."""
-        if self._wire is not None:
+        if self._wire is not None and not self._closed:
+            self._closed = True
+            self._round_trips_s.append(await self._wire.round_trip_s())
             await self._wire.close()
         extra = {
             "usage": dict(self._usage),
             "cost_usd": cost_usd(self._settings.model, self._usage),
             "history_mode": self._settings.history_mode,
             "late_deltas_dropped": self._late,
+            "round_trip_s": self._round_trips_s,
         }
         return SessionStats(units=self._frames, extra=extra)
 
@@ -217,7 +223,10 @@ class GeminiSession:
     async def _send(self, message: dict[str, Any]) -> None:
         if self._wire is None:
             raise TransportError("the session is not open")
-        await self._wire.send(json.dumps(message))
+        try:
+            await self._wire.send(json.dumps(message))
+        except WireClosedError as error:
+            raise _meant(error) from None
 
     async def _next(self) -> dict[str, Any]:
         if self._wire is None:
@@ -225,11 +234,7 @@ class GeminiSession:
         try:
             return as_message(await self._wire.receive())
         except WireClosedError as error:
-            if error.code in _REFUSING_CODES:
-                raise RefusedError(f"{error}: the setup, the history or the model was refused") from None
-            if "RESOURCE_EXHAUSTED" in error.close_reason:
-                raise RateLimitedError(str(error)) from None
-            raise
+            raise _meant(error) from None
 
     def _read(self, message: dict[str, Any]) -> list[PushEvent]:
         """Several keys may share a message: each is looked at."""
@@ -296,6 +301,12 @@ class GeminiSession:
     @property
     def _turn_id(self) -> str:
         return f"turn-{self._turn}"
+
+
+def _meant(error: WireClosedError) -> Exception:
+    if error.code in _REFUSING_CODES:
+        return RefusedError(f"{error}: the setup, the history or the model was refused")
+    return RateLimitedError(str(error)) if "RESOURCE_EXHAUSTED" in error.close_reason else error
 
 
 def _role(part: HistoryPart) -> str:

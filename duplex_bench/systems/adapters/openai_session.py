@@ -64,7 +64,9 @@ class RealtimeSession:
         self._user_items: set[str] = set()
         self._usage: dict[str, float] = {}
         self._echo: dict[str, Any] = {}
+        self._round_trips_s: list[float | None] = []
         self._warnings: list[str] = []
+        self._closed = False
 
     async def open(self, request: OpenRequest, detection: Detection) -> None:
         """Connect, set the session, check its echo, hand over history item by item."""
@@ -77,6 +79,7 @@ class RealtimeSession:
         self._detection = detection
         self._wire = await self._connector.connect(f"{url}?model={quote(settings.model)}", headers, self._key)
         created = await self._until(lambda message: message.get("type") == self._dialect.greeting)
+        self._round_trips_s.append(await self._wire.round_trip_s())
         # A recorded persona is noise: instructions are checked, not kept.
         self._note_session("created", created.get("session") or {})
         session = self._dialect.session(request.prompt.text or NEUTRAL_INSTRUCTIONS, detection, self._spec.in_rate_hz)
@@ -127,12 +130,15 @@ class RealtimeSession:
 
     async def close(self) -> SessionStats:
         """Close the connection; usage, cost and the server's echo are in ``extra``."""
-        if self._wire is not None:
+        if self._wire is not None and not self._closed:
+            self._closed = True
+            self._round_trips_s.append(await self._wire.round_trip_s())
             await self._wire.close()
         extra = {
             "usage": dict(self._usage),
             "cost_usd": cost_usd(str(self._echo.get("model") or self._settings.model), self._usage),
             "echo": self._echo,
+            "round_trip_s": self._round_trips_s,
             "late_deltas_dropped": self._late_deltas,
             "user_items": len(self._user_items),
         }
@@ -163,7 +169,10 @@ class RealtimeSession:
     async def _send(self, message: dict[str, Any]) -> None:
         if self._wire is None:
             raise TransportError("the session is not open")
-        await self._wire.send(json.dumps(message))
+        try:
+            await self._wire.send(json.dumps(message))
+        except WireClosedError as error:
+            raise _meant(error) from None
 
     async def _next(self) -> dict[str, Any]:
         if self._wire is None:
@@ -171,9 +180,7 @@ class RealtimeSession:
         try:
             return as_message(await self._wire.receive())
         except WireClosedError as error:
-            if error.code in _REFUSING_CODES:
-                raise RefusedError(str(error)) from None
-            raise
+            raise _meant(error) from None
 
     async def _until(self, wanted: Callable[[dict[str, Any]], bool], event_id: str = "") -> dict[str, Any]:
         """Read until ``wanted``; what else is said meanwhile is kept. An error that answers ``event_id`` refuses."""
@@ -209,7 +216,9 @@ class RealtimeSession:
     def _on_committed(self, message: dict[str, Any]) -> list[PushEvent]:
         self._committed.set()
         self._user_items.add(str(message.get("item_id")))
-        return [PushEvent("note", data={"name": "committed", "item_id": message.get("item_id")})]
+        told = PushEvent("note", data={"name": "committed", "item_id": message.get("item_id")})
+        # With detection on a committed turn is answered: from here on a response is due.
+        return [told] if self._detection == "manual" else [told, PushEvent("begun", data={"name": "due"})]
 
     def _begun(self, message: dict[str, Any]) -> list[PushEvent]:
         response_id = str((message.get("response") or {}).get("id"))
@@ -280,6 +289,10 @@ class RealtimeSession:
     def _nothing(self, message: dict[str, Any]) -> list[PushEvent]:
         del message
         return []
+
+
+def _meant(error: WireClosedError) -> Exception:
+    return RefusedError(str(error)) if error.code in _REFUSING_CODES else error
 
 
 _HANDLERS: Final[dict[str, Callable[[RealtimeSession, dict[str, Any]], list[PushEvent]]]] = {

@@ -25,6 +25,7 @@ SILENT_LOGGER.propagate = False
 SILENT_LOGGER.setLevel(logging.CRITICAL)
 
 _SHOWN_CHARS: Final = 300
+PING_LIMIT_S: Final = 2.0
 REMOVED: Final = "[removed]"
 
 
@@ -63,6 +64,10 @@ class Wire(Protocol):
 
     async def receive(self) -> str | bytes:
         """Wait for one; raises WireClosedError."""
+        ...
+
+    async def round_trip_s(self) -> float | None:
+        """Seconds to the other end and back, measured now; None if it did not answer in time."""
         ...
 
     async def close(self) -> None:
@@ -150,6 +155,18 @@ class _Socket:
         except ConnectionClosed as error:
             raise self._closed(error) from None
         return message
+
+    async def round_trip_s(self) -> float | None:
+        from websockets.exceptions import ConnectionClosed
+
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            async with asyncio.timeout(PING_LIMIT_S):
+                await (await self._socket.ping())
+        except (TimeoutError, ConnectionClosed):
+            return None
+        return loop.time() - began_s
 
     async def close(self) -> None:
         await self._socket.close()

@@ -78,6 +78,9 @@ class _ClientEnd:
             raise message
         return message
 
+    async def round_trip_s(self) -> float | None:
+        return None if self._pipe.closed is not None else 0.0
+
     async def close(self) -> None:
         self._pipe.closed = self._pipe.closed or WireClosedError(1000)
         self._pipe.to_server.put_nowait(self._pipe.closed)
