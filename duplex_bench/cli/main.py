@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from duplex_bench import __version__
+from duplex_bench.cli import validate
 
 app = typer.Typer(
     name="duplex-bench",
@@ -128,6 +129,27 @@ def systems(data: DataOption = Path("data")) -> None:
     list_systems(_root() / data)
 
 
+@app.command()
+def serve(
+    protocol: Annotated[
+        str, typer.Option("--protocol", help="openai-realtime, xai-realtime or gemini-live.")
+    ] = "openai-realtime",
+    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8765,
+    host: Annotated[str, typer.Option(help="Address; another than loopback needs --key.")] = "127.0.0.1",
+    voice: Annotated[
+        str, typer.Option(help="Who answers: cascade (listens and speaks, embedded models) or tone (no model).")
+    ] = "cascade",
+    key: Annotated[str | None, typer.Option(envvar="DUPLEX_BENCH_SERVE_KEY", help="Key a client must show.")] = None,
+    think_s: Annotated[float, typer.Option(help="Seconds from a turn's end to the first audio.")] = 0.3,
+    speed: Annotated[float, typer.Option(help="Times realtime at which audio is sent.")] = 4.0,
+    data: DataOption = Path("data"),
+) -> None:
+    """Serve a hosted vendor's realtime protocol on this machine, without a key: it truly listens and speaks."""
+    from duplex_bench.cli.serve import serve_protocol
+
+    raise typer.Exit(serve_protocol(protocol, port, host, voice, key, think_s, speed, _root() / data))
+
+
 @app.command(name="score-audio")
 def score_audio(
     user: Annotated[
@@ -144,6 +166,9 @@ def score_audio(
     from duplex_bench.cli.recordings import score_recording
 
     raise typer.Exit(score_recording(user, system, labels, out, _root() / data))
+
+
+app.add_typer(validate.app, name="validate")
 
 
 @app.command()

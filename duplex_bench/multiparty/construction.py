@@ -129,6 +129,6 @@ def _free_windows(scene: Scene, rules: ScoringRules) -> Iterator[tuple[str, str 
     needed = {"T": rules.request_window_s, "N4Q": rules.question_window_s}
     for turn, following in pairwise(scene.turns):
         gap_s = to_seconds(following.start_sample - turn.stop_sample, scene.sample_rate_hz)
-        if gap_s < needed.get(turn.utterance.turn_type, 0.0):
-            kind = turn.utterance.turn_type
+        kind = turn.utterance.turn_type
+        if kind in needed and gap_s < needed[kind]:
             yield "windows_are_free", turn.utterance.utterance_id, f"{gap_s:.2f} s after {kind}: the window is longer"

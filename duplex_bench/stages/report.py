@@ -18,6 +18,7 @@ from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import STAND_INS
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
+from duplex_bench.stages.validation import validation_tables
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.provenance import provenance
@@ -100,6 +101,7 @@ def report(
 ) -> StageResult:
     """Build the static report; one row per track with what it shows. ``more`` are further stored tables."""
     extra = [table for frame in more for table in stored_tables(workspace, frame)]
+    extra += validation_tables(workspace)
     if candidates is not None:
         extra.append(funnel(conversation.funnel_frame(workspace, candidates)))
     if voices is not None:
