@@ -8,6 +8,7 @@ import atexit
 import multiprocessing
 import os
 import signal
+import threading
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
@@ -19,6 +20,16 @@ _pools: dict[int, ProcessPoolExecutor] = {}
 def _start_worker() -> None:
     # Ctrl-C reaches the whole process group: the parent decides what it means, workers finish their item.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    # A killed parent cannot stop its workers, and a worker that waits for work never learns of it: it would hold its
+    # models in memory for good.
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def pool(n_processes: int | None = None) -> ProcessPoolExecutor:

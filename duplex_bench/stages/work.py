@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from duplex_bench.stages import progress
-from duplex_bench.storage.ledger import ItemLedger, LedgerRecord
+from duplex_bench.storage.ledger import FLUSH_AFTER_S, ItemLedger, LedgerRecord
 
 IN_FLIGHT_PER_RUN = 16
 
@@ -72,7 +72,7 @@ def resume(
     _tell(stage, done, total)
     try:
         with progress.engine_clock.running():
-            for task, payload, error in _run(list(waiting.values()), function, executor, common):
+            for task, payload, error in _run(list(waiting.values()), function, executor, common, ledger.flush):
                 if error:
                     done.failed[task.key] = error
                     ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
@@ -93,7 +93,11 @@ def _tell(stage: str, done: WorkDone, total: int) -> None:
 
 
 def _run(
-    tasks: Sequence[Task], function: Callable[..., str], executor: Executor | None, common: tuple[object, ...]
+    tasks: Sequence[Task],
+    function: Callable[..., str],
+    executor: Executor | None,
+    common: tuple[object, ...],
+    while_waiting: Callable[[], None],
 ) -> Iterator[tuple[Task, str, str]]:
     if executor is None:
         for task in tasks:
@@ -111,7 +115,10 @@ def _run(
                 running[executor.submit(function, *common, waiting.argument)] = waiting
             if not running:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
+            ended = wait(running, timeout=FLUSH_AFTER_S, return_when=FIRST_COMPLETED).done
+            if not ended:
+                while_waiting()
+            for future in ended:
                 task = running.pop(future)
                 raised = future.exception()
                 if raised is None:
@@ -120,7 +127,15 @@ def _run(
                     yield task, "", _said(raised)
                 else:
                     raise raised
-    except (KeyboardInterrupt, GeneratorExit):
+    except KeyboardInterrupt:
+        for future in running:
+            future.cancel()
+        # What was finished while nobody looked is kept too.
+        for future, task in running.items():
+            if future.done() and not future.cancelled() and future.exception() is None:
+                yield task, future.result(), ""
+        raise
+    except GeneratorExit:
         for future in running:
             future.cancel()
         raise

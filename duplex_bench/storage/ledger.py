@@ -6,6 +6,7 @@ are never changed: several runs may write at once, and an object store that cann
 
 import json
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from duplex_bench.storage.digests import canonical_json
 from duplex_bench.storage.object_store import ObjectStore
 
 FLUSH_EVERY = 20
+# A killed process loses what is not yet written: at most so much finished work (ours).
+FLUSH_AFTER_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class ItemLedger:
         self._prefix = f"ledger/{scope}"
         self._pending: list[LedgerRecord] = []
         self._lock = threading.Lock()
+        self._flushed_at_s = time.monotonic()
         self.unreadable_segments: tuple[str, ...] = ()
 
     def finished(self) -> dict[str, LedgerRecord]:
@@ -56,20 +60,31 @@ class ItemLedger:
         return found
 
     def add(self, record: LedgerRecord) -> None:
-        """Note one piece of work; every ``FLUSH_EVERY`` records a segment is written."""
+        """Note one piece of work; every ``FLUSH_EVERY`` records or ``FLUSH_AFTER_S`` seconds a segment is written."""
         with self._lock:
             self._pending.append(record)
-            full = len(self._pending) >= FLUSH_EVERY
-        if full:
+            due = len(self._pending) >= FLUSH_EVERY or time.monotonic() - self._flushed_at_s >= FLUSH_AFTER_S
+        if due:
             self.flush()
 
     def flush(self) -> None:
-        """Write what is pending as one segment. Call it when a stage ends, however it ends."""
+        """Write what is pending as one segment. Call it when a stage ends, however it ends.
+
+        Raises:
+            OSError: it cannot be written (StorageFullError: no space); it stays pending for the next flush.
+        """
         with self._lock:
             pending, self._pending = self._pending, []
-        if pending:
-            text = "".join(f"{canonical_json(record)}\n" for record in pending)
+            self._flushed_at_s = time.monotonic()
+        if not pending:
+            return
+        text = "".join(f"{canonical_json(record)}\n" for record in pending)
+        try:
             self._store.put(f"{self._prefix}/{uuid.uuid4().hex}.jsonl", text.encode())
+        except OSError:
+            with self._lock:
+                self._pending = pending + self._pending
+            raise
 
 
 def _parse(segment: bytes) -> Iterator[LedgerRecord]:

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from duplex_bench.stages import progress
 from duplex_bench.stages.work import Task, resume
-from duplex_bench.storage.ledger import ItemLedger
+from duplex_bench.storage.ledger import ItemLedger, LedgerRecord
 from duplex_bench.storage.object_store import FolderStore
 
 pytestmark = pytest.mark.unit
@@ -114,7 +115,7 @@ import resource, sys
 from pathlib import Path
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.storage.blobs import BlobStore
-from duplex_bench.storage.ledger import ItemLedger
+from duplex_bench.storage.ledger import ItemLedger, LedgerRecord
 from duplex_bench.storage.object_store import FolderStore
 import signal
 
@@ -144,3 +145,32 @@ def test_a_full_disk_is_said_and_the_next_run_goes_on(tmp_path):
     blobs = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
     assert sorted(path.stat().st_size for path in blobs) == [1000, 2000, 3000, 4000, 5000], "no part of a file is left"
     assert run(0)[0] == "3 5 0"
+
+
+def test_what_could_not_be_noted_on_a_full_disk_is_noted_later(tmp_path):
+    store = FolderStore(tmp_path)
+    ledger = ItemLedger(store, "scope")
+    ledger.add(LedgerRecord("key", "item", "ok", payload="1"))
+    # A file where the folder should be: writing fails as it does on a full disk.
+    (tmp_path / "ledger").write_text("in the way")
+    with pytest.raises(OSError, match="ledger"):
+        ledger.flush()
+    (tmp_path / "ledger").unlink()
+    ledger.flush()
+    assert ledger.finished().keys() == {"key"}
+
+
+def test_finished_work_is_written_while_other_work_goes_on(ledger):
+    """A killed process must not lose what ended long ago: the first item is on disk while the second still runs."""
+    seen = []
+
+    def work(number):
+        if number == 1:
+            deadline = time.monotonic() + 20
+            while not seen and time.monotonic() < deadline:
+                seen.extend(ItemLedger(ledger._store, "track/stage/system").finished())
+        return doubled(number)
+
+    with ThreadPoolExecutor(2) as executor:
+        resume(ledger, "stage", TASKS[:2], work, executor)
+    assert seen == ["key-0"]
