@@ -6,14 +6,19 @@ from dataclasses import dataclass
 import dagster as dg
 
 SHARED = {
-    "multiparty": ("scenarios", "pairs", "utterance_speech", "scenes", "items", "inventory", "construction"),
+    "multiparty": (
+        "scenarios", "pairs", "utterance_speech", "scenes", "items", "inventory", "construction",
+        "transcript_reference", "transcript_decisions",
+    ),
     "conversation": (
         "sessions", "reviews", "lively_sessions", "gap_fill", "engine_labels", "review_flags", "labels", "candidates",
         "points", "items", "bounds",
     ),
 }  # fmt: skip
 PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")
-READ_BY_REPORT = frozenset({"items", "bounds", "inventory", "construction"})
+READ_BY_REPORT = frozenset(
+    {"items", "bounds", "inventory", "construction", "transcript_reference", "transcript_decisions"}
+)
 OVER_ALL = ("statistics", "comparisons", "tables", "figures")
 OBSERVED = (dg.AssetKey(["conversation", "sessions"]), dg.AssetKey(["conversation", "reviews"]))
 REPORT = (dg.AssetKey(["results", "voice_quality"]), dg.AssetKey(["results", "report"]))

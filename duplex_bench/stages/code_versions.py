@@ -18,6 +18,8 @@ VERSIONS: Mapping[str, int] = {
     "items": 1,
     "inventory": 1,
     "construction": 1,
+    "transcript_reference": 1,
+    "transcript_decisions": 1,
     "lively_sessions": 1,
     "gap_fill": 1,
     "engine_labels": 1,

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from duplex_bench.multiparty.transcript_reference import SYSTEM
 from duplex_bench.records import tables as schemas
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.analysis import MultipartyAnalysis
@@ -16,7 +17,7 @@ from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, scoring
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.result import StageResult
-from duplex_bench.stages.stand_ins import STAND_INS
+from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
 from duplex_bench.stages.validation import validation_tables
 from duplex_bench.stages.workspace import Workspace
@@ -41,6 +42,16 @@ BOUNDS = tuple(
 )
 
 
+TRANSCRIPT_REFERENCE = SystemInfo(
+    name=SYSTEM,
+    title="Transcript reference",
+    family="text",
+    group="Transcript reference",
+    reference=True,
+    summary="Reads the transcript instead of hearing the scene; the table of that name says who decides.",
+)
+
+
 def track_tables(track: Track, stored: Mapping[str, Any], analysis: MultipartyAnalysis | None = None) -> TrackTables:
     """Every stored table of one track by name; those of ``PER_SYSTEM`` come as one table a system and are joined."""
     return TrackTables(
@@ -55,9 +66,9 @@ def track_tables(track: Track, stored: Mapping[str, Any], analysis: MultipartyAn
 
 
 def system_infos(cards: Sequence[SystemCard]) -> tuple[SystemInfo, ...]:
-    """What the report says about each system, reference policies last, then the bounds."""
+    """What the report says about each system, reference policies last, then what stands beside them."""
     infos = [_info(card) for card in sorted(cards, key=lambda card: (card.family == "policy", card.name))]
-    return (*infos, *BOUNDS)
+    return (*infos, TRANSCRIPT_REFERENCE, *BOUNDS)
 
 
 def _info(card: SystemCard) -> SystemInfo:
@@ -119,7 +130,7 @@ def report(
         systems=system_infos(cards),
         blobs=workspace.blobs,
         provenance=facts(workspace),
-        stand_ins=STAND_INS,
+        stand_ins=stand_ins_of(workspace.profile),
         extra_tables=tuple(extra),
         notes=_notes(tracks),
     )

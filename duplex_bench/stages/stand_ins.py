@@ -3,6 +3,7 @@
 from typing import Final
 
 from duplex_bench.reporting.inputs import StandIn
+from duplex_bench.stages.profile import Profile
 
 STAND_INS: Final = (
     StandIn(
@@ -34,6 +35,13 @@ STAND_INS: Final = (
         "this project",
         "what the lexicon does not know has no verdict; its share is printed",
     ),
+    StandIn(
+        "transcript reference",
+        "a rule on names and openers",
+        "Gemini 3.1 Pro",
+        "this project",
+        "its cues are those of the scripts: its scores say nothing about models",
+    ),
     StandIn("point judge", "heuristic ranking", "GPT-4o", "this project", "incoherent windows are not rejected"),
     StandIn("scripts", "grammar engine", "a text model", "this project", "sentences recur; answers are computed"),
     StandIn(
@@ -54,3 +62,15 @@ STAND_INS: Final = (
         "they listen and speak, but reply by rule",
     ),
 )
+
+
+def stand_ins_of(profile: Profile) -> tuple[StandIn, ...]:
+    """The stand-ins that a run under ``profile`` uses: none where the profile names the real thing."""
+    real: set[str] = set()
+    if profile.judge.engine == "model":
+        real |= {"answer judge", "acknowledgement judge"}
+    if profile.multiparty.engine == "llm" or profile.multiparty.scenario_file:
+        real.add("scripts")
+    if profile.multiparty.reference.engine != "embedded":
+        real.add("transcript reference")
+    return tuple(one for one in STAND_INS if one.role not in real)

@@ -1,5 +1,6 @@
 """The transcript reference over a track's items: decisions of every run, the scores of the first, their agreement."""
 
+import dataclasses
 from collections.abc import Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -17,15 +18,18 @@ from duplex_bench.multiparty.transcript_reference import (
     Decided,
     Decider,
     ModelDecider,
+    ReferenceSettings,
     RuleDecider,
     case_of,
 )
 from duplex_bench.records import tables
 from duplex_bench.records.items import Item, Window
+from duplex_bench.reporting.inputs import Table
 from duplex_bench.stages import judges, scoring
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_of
 from duplex_bench.stages.multiparty import scripts_of
+from duplex_bench.stages.multiparty_inventory import stored
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
@@ -46,11 +50,10 @@ RUNS = {
 
 @dataclass(frozen=True, slots=True)
 class ReferenceResult:
-    """Decisions of every run, measurements of the first, and shares by run with the agreement of runs."""
+    """Measurements of the first run; and two stored tables: shares by run with their agreement, every decision."""
 
-    decisions: StageResult
     measurements: StageResult
-    runs: StageResult
+    tables: StageResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,8 @@ def transcript_reference(workspace: Workspace, pairs_frame: pl.DataFrame, items_
     """
     settings = workspace.profile.multiparty.reference
     if settings.engine == "off":
-        empty = StageResult(pl.DataFrame(schema=DECISIONS), {"engine": "off"})
-        return ReferenceResult(
-            empty,
-            StageResult(pl.DataFrame(schema=dict(tables.MEASUREMENTS)), {"engine": "off"}),
-            StageResult(pl.DataFrame(schema=RUNS), {"engine": "off"}),
-        )
+        nothing = StageResult(pl.DataFrame(schema=dict(tables.MEASUREMENTS)), {"engine": "off"})
+        return ReferenceResult(nothing, stored(workspace, (), {"engine": "off"}))
     wanted = _wanted(pairs_frame, items_frame)
     rows: list[dict[str, object]] = []
     counts: dict[str, int | float | str] = {}
@@ -82,12 +81,36 @@ def transcript_reference(workspace: Workspace, pairs_frame: pl.DataFrame, items_
         for run in range(settings.runs):
             rows += _run(workspace, decider, executor, run, wanted, counts, notes)
     decisions = pl.DataFrame(rows, schema=DECISIONS)
-    shares = _shares(decisions)
-    told = "\n".join(f"- {note}" for note in notes[:20])
-    return ReferenceResult(
-        StageResult(decisions, {"decider": decider.name, **counts}, note=told),
-        _measured(workspace, wanted, decisions),
-        StageResult(shares, {"runs": settings.runs, **_headline(shares)}),
+    shares = shares_of(decisions)
+    told = stored(workspace, _tables(decider, settings, shares, decisions), {"decider": decider.name, **counts})
+    noted = dataclasses.replace(told, preview=shares, note="\n".join(f"- {note}" for note in notes[:20]))
+    measured = _measured(workspace, wanted, decisions)
+    return ReferenceResult(dataclasses.replace(measured, counts={**measured.counts, **_headline(shares)}), noted)
+
+
+def _tables(
+    decider: Decider, settings: ReferenceSettings, shares: pl.DataFrame, decisions: pl.DataFrame
+) -> tuple[Table, ...]:
+    who = (
+        f"Decided by {decider.name}"
+        if settings.engine == "model"
+        else f"Decided by {decider.name}, a stand-in whose cues are those of the scripts: it says nothing about models"
+    )
+    return (
+        Table(
+            "transcript_reference",
+            "Transcript reference",
+            f"{who}, from each utterance and the speaker-attributed dialogue before it (P1 A5.2). Shares over the "
+            "first repeat of every clean item; n of n_expected gave a readable answer. Agreement counts equal "
+            "decisions of two runs over all utterances. Fresh onset and stopping cannot be scored on a transcript.",
+            shares,
+        ),
+        Table(
+            "transcript_reference_decisions",
+            "Decisions of the transcript reference",
+            f"{who}. One row an utterance and run; no value: no readable answer, with the reason.",
+            decisions,
+        ),
     )
 
 
@@ -186,7 +209,7 @@ def _measured(workspace: Workspace, wanted: list[_Wanted], decisions: pl.DataFra
     return StageResult(frame, counts, preview=frame.drop("details"), note=verdicts.note)
 
 
-def _shares(decisions: pl.DataFrame) -> pl.DataFrame:
+def shares_of(decisions: pl.DataFrame) -> pl.DataFrame:
     """Shares by run and condition, then agreement of the first two runs over all cases."""
     rows: list[dict[str, object]] = []
     for run in sorted(set(decisions["run"])):

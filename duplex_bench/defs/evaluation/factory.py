@@ -71,7 +71,8 @@ def system_assets(track: Track) -> list[dg.AssetsDefinition]:
 
 def summary_assets(track: Track) -> list[dg.AssetsDefinition]:
     """The assets of one track over all systems."""
-    bounds = ("bounds",) if track == "conversation" else ()
+    # What is estimated beside the systems and never compared with them.
+    beside = "bounds" if track == "conversation" else "transcript_reference"
 
     @dg.multi_asset(
         name=f"{track}_statistics",
@@ -79,10 +80,10 @@ def summary_assets(track: Track) -> list[dg.AssetsDefinition]:
             "statistics": stage_out(track, "statistics", "Estimates with intervals, n of n, tie groups.", kind="table"),
             "comparisons": stage_out(track, "comparisons", "Systems in pairs on the items they share.", kind="table"),
         },
-        ins={name: dg.AssetIn(key_of(track, name)) for name in ("measurements", *bounds)},
+        ins={name: dg.AssetIn(key_of(track, name)) for name in ("measurements", beside)},
     )
-    def statistics(workspace: WorkspaceResource, measurements: dict[str, Frame], **bounds: Frame) -> Iterator[Out]:
-        estimates, comparisons = summary.aggregate(workspace.open(), track, measurements, bounds.get("bounds"))
+    def statistics(workspace: WorkspaceResource, measurements: dict[str, Frame], **stored: Frame) -> Iterator[Out]:
+        estimates, comparisons = summary.aggregate(workspace.open(), track, measurements, stored[beside])
         yield reported(estimates, "statistics")
         yield reported(comparisons, "comparisons")
 

@@ -1,13 +1,16 @@
 """Assets of the multiparty track up to its items."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 import polars as pl
 
 from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
-from duplex_bench.lib.stage_asset import stage_asset
+from duplex_bench.lib.stage_asset import key_of, stage_asset, stage_out
 from duplex_bench.records.items import Track
 from duplex_bench.stages import multiparty, multiparty_construction, multiparty_inventory
+from duplex_bench.stages import transcript_reference as reference
 
 TRACK: Track = "multiparty"
 
@@ -99,3 +102,24 @@ def construction(
 ) -> dg.Output[pl.DataFrame]:
     """Hear what was built."""
     return reported(multiparty_construction.construction(workspace.open(), pairs, utterance_speech, scenes))
+
+
+@dg.multi_asset(
+    name="multiparty_transcript_reference",
+    outs={
+        "measurements": stage_out(
+            TRACK, "transcript_reference", "Scores of who reads the transcript instead of hearing it.", kind="table"
+        ),
+        "tables": stage_out(
+            TRACK, "transcript_decisions", "Its decisions, by run, and how far two runs agree.", kind="table"
+        ),
+    },
+    ins={name: dg.AssetIn(key_of(TRACK, name)) for name in ("pairs", "items")},
+)
+def transcript_reference(
+    workspace: WorkspaceResource, pairs: pl.DataFrame, items: pl.DataFrame
+) -> Iterator[dg.Output[pl.DataFrame]]:
+    """Decide every utterance from words alone."""
+    found = reference.transcript_reference(workspace.open(), pairs, items)
+    yield reported(found.measurements, "measurements")
+    yield reported(found.tables, "tables")

@@ -28,6 +28,7 @@ def _ins() -> Mapping[str, dg.AssetIn]:
     found = {f"{track}_{name}": _where_made(track, name) for track in TRACKS for name in NAMES}
     found["inventory"] = _where_made("multiparty", "inventory")
     found["construction"] = _where_made("multiparty", "construction")
+    found["transcript_decisions"] = _where_made("multiparty", "transcript_decisions")
     found["candidates"] = _where_made("conversation", "candidates")
     found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
     return found
@@ -72,7 +73,9 @@ def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFram
         {track.track: stored[f"{track.track}_figures"] for track in shown},
         stored["candidates"],
         stored["voices"],
-        more=[stored[name] for name in ("inventory", "construction") if stored[name] is not None],
+        more=[
+            stored[name] for name in ("inventory", "construction", "transcript_decisions") if stored[name] is not None
+        ],
     )
     return reported(result)
 
