@@ -82,7 +82,7 @@ class EdgedVoiceActivity:
             floor = int(moved[row - 1, 1]) if row else 0
             ceiling = int(regions[row + 1, 0]) if row + 1 < len(regions) else int(gated[-1, 1])
             first, last = int(inside[0, 0]), int(inside[-1, 1])
-            if abs(first - start) <= reach and first >= floor:
+            if abs(first - start) <= reach and floor <= first < stop:
                 moved[row, 0] = first
             if abs(last - stop) <= reach and moved[row, 0] < last <= ceiling:
                 moved[row, 1] = last

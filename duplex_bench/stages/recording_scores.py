@@ -100,7 +100,8 @@ def measure(recording: Recording, speech: Speech, settings: ScoreAudioSettings) 
     interrupted = interruption_measurements(name, over)
     shown = [replace(window, labels={"speaker": "of the user"}) for window in windows]
     shown += _interruption_windows(over, {one.window_id for one in interrupted})
-    notes = (*recording.notes, *speech.notes, *_told(session))
+    unheard = () if session.left.speech else ("no speech was found on the user's channel: are the channels swapped?",)
+    notes = (*unheard, *recording.notes, *speech.notes, *_told(session))
     return Scored(
         _item(recording, session, found, shown), recording, session, tuple(found), tuple(over),
         (*measured, *going, *interrupted), speech.no_words, notes,
