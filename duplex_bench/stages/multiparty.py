@@ -55,6 +55,8 @@ def scenarios(workspace: Workspace) -> StageResult:
         found, refused, drafts = written.pairs, written.refused, written.counts
     else:
         found, refused = generate_pairs(settings.grammar), []
+    if not found:
+        raise ValueError("no scenario can be used:\n" + "\n".join(refused[:10]))
     rows = [
         {
             "scenario_id": pair.scenario_id,

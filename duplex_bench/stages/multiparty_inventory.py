@@ -88,7 +88,8 @@ def inventory(
 def _composition(pairs: Sequence[Pair], settings: MultipartySettings) -> Table:
     grammar = settings.grammar
     asked: dict[str, float] = {}
-    if not settings.scenario_file:
+    by_grammar = not settings.scenario_file and settings.engine == "grammar"
+    if by_grammar:
         asked = {
             "turns N1": grammar.size.n1_turns_mean,
             "turns N3": grammar.size.n3_turns_mean,
@@ -113,10 +114,10 @@ def _composition(pairs: Sequence[Pair], settings: MultipartySettings) -> Table:
          min(shares, default=None), max(shares, default=None)),
     ]  # fmt: skip
     frame = pl.concat([frame, pl.DataFrame(more, schema=frame.schema, orient="row")])
-    if not settings.scenario_file:
+    if by_grammar:
         asked["rewrite also revises the turn before T"] = grammar.revise_before_share
     limit = pl.when(pl.col("quantity").str.starts_with("text shared")).then(
-        pl.lit(None if settings.scenario_file else f"at most {grammar.max_shared_text:g}")
+        pl.lit(f"at most {grammar.max_shared_text:g}" if by_grammar else None)
     )
     target = pl.col("quantity").replace_strict(asked, default=None, return_dtype=pl.Float64)
     frame = frame.with_columns(
