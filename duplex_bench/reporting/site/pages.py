@@ -40,6 +40,7 @@ class Pages:
             columns=columns,
             show=show,
             pair_view=pair_view,
+            track_tables=further_tables,
             shown_frame=lambda table: shown_frame(table, metric_titles),
             is_number=is_number,
         )
@@ -61,6 +62,16 @@ class Pages:
     def metric_page(track: Track, metric: str) -> str:
         """File name of a metric's page."""
         return f"metric-{track}-{slug(metric)}.html"
+
+
+# Tables that a track page shows in sections of their own, or that other pages are for.
+_PLACED = ("leaderboard", "conditions", "pairwise", "outcomes", "failures", "missing")
+
+
+def further_tables(track: Track, by_id: Mapping[str, Table]) -> list[Table]:
+    """The tables of a track beside those that its page has a place for, in page order."""
+    placed = {f"{track}-{name}" for name in _PLACED}
+    return [table for name, table in by_id.items() if name.startswith(f"{track}-") and name not in placed]
 
 
 def play_link(item_id: str, system: str | None = None, at_s: float | None = None) -> str:
