@@ -8,6 +8,7 @@ from rich.table import Table
 from duplex_bench.cli.console import console
 from duplex_bench.cli.run import Chosen, choose
 from duplex_bench.stages.planning import Estimate, detectable_difference, estimate
+from duplex_bench.stages.text_costs import spent_usd, text_costs
 from duplex_bench.systems.adapters.prices import usd_per_minute
 
 
@@ -31,9 +32,32 @@ def show_plan(root: Path, data: Path, profile: str, track: str, systems: Sequenc
             )
         console.print(table)
     console.print(_cost(chosen), highlight=False)
+    if "multiparty" in chosen.tracks:
+        for line in _text_models(chosen):
+            console.print(line, highlight=False)
     console.print(f"compute in all: {total_low / 60:.1f} to {total_high / 60:.1f} minutes of one core", highlight=False)
     for name in chosen.tracks:
         console.print(detectable_difference(chosen.workspace, name), highlight=False)
+
+
+def _text_models(chosen: Chosen) -> list[str]:
+    """What the text models that judge, write or read would be paid, as ranges; nothing where all is embedded."""
+    lines: list[str] = []
+    for cost in text_costs(chosen.workspace, list(chosen.cards)):
+        told = f"{cost.role} {cost.model}"
+        if cost.plan is not None:
+            plan = cost.plan
+            told += f": up to {plan.requests - plan.cached} calls ({plan.cached} cached)"
+            told += f", {plan.input_tokens_low:,} to {plan.input_tokens_high:,} tokens in"
+            told += f", {plan.output_tokens_low:,} to {plan.output_tokens_high:,} out"
+            if plan.usd_low is not None and plan.usd_high is not None:
+                told += f", {plan.usd_low:.2f} to {plan.usd_high:.2f} US dollars"
+        told += f"; {cost.note}" if cost.note else ""
+        lines.append(told if cost.has_key else f"{told}; its key is not in the environment")
+    budget = chosen.workspace.profile.text_calls.budget_usd
+    if lines and budget is not None:
+        lines.append(f"text models: {spent_usd(chosen.workspace):.2f} of {budget:.2f} US dollars spent or set aside")
+    return lines
 
 
 def _cost(chosen: Chosen) -> str:

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from pydantic import create_model
 
-from duplex_bench.judging.rubrics import RubricError, rubric
+from duplex_bench.judging.rubrics import RUBRIC_IDS, RubricError, rubric
 from duplex_bench.records.score import Judgement, Question
 from duplex_bench.storage.digests import canonical_json, digest_value
-from duplex_bench.textmodels.model import TextModel
+from duplex_bench.textmodels.model import CostPlan, TextModel
 from duplex_bench.textmodels.schema import Reply
 from duplex_bench.textmodels.settings import ModelSettings
 from duplex_bench.textmodels.wire import TextRequest, Turn
@@ -124,3 +124,14 @@ def _request(question: Question, sample: int) -> TextRequest:
     return TextRequest(
         (Turn("user", known.render(question.fields)),), name=f"{known.id}_{known.version}", sample=sample
     )
+
+
+def question_plan(model: TextModel) -> CostPlan:
+    """What one question costs, as a range, whatever the rubric: the longest prompt with fields of typical length."""
+    # About thirty seconds of speech in every field (ours).
+    words = " ".join(["word"] * 80)
+    plans = [
+        model.plan([_request(Question("", "", name, dict.fromkeys(rubric(name).fields, words)), 0)], _verdict_of(name))
+        for name in RUBRIC_IDS
+    ]
+    return max(plans, key=lambda plan: plan.input_tokens_high)

@@ -40,7 +40,7 @@ def planned_items(workspace: Workspace, track: Track) -> int:
     """How many items the profile asks for, where they have not been made yet."""
     profile = workspace.profile
     if track == "multiparty":
-        count = 2 * profile.multiparty.grammar.n_pairs
+        count = 2 * profile.multiparty.n_pairs
     else:
         curation = profile.conversation.curation
         most = profile.conversation.generator.n_sessions * curation.cap_per_kind
@@ -78,7 +78,7 @@ def detectable_difference(workspace: Workspace, track: Track) -> str:
     items = _stored_items(workspace, track)
     if items is None:
         clusters = (
-            workspace.profile.multiparty.grammar.n_pairs
+            workspace.profile.multiparty.n_pairs
             if track == "multiparty"
             else workspace.profile.conversation.generator.n_sessions
         )

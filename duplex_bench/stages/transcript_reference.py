@@ -125,6 +125,11 @@ def _wanted(pairs_frame: pl.DataFrame, items_frame: pl.DataFrame) -> list[_Wante
     ]
 
 
+def wanted_cases(pairs_frame: pl.DataFrame, items_frame: pl.DataFrame) -> list[Case]:
+    """What is decided in every run, in order of items; cases with the same words are one request."""
+    return [one.case for one in _wanted(pairs_frame, items_frame)]
+
+
 def _decider(workspace: Workspace, wanted: list[_Wanted], until_done: ExitStack) -> tuple[Decider, Executor | None]:
     settings, calls = workspace.profile.multiparty.reference, workspace.profile.text_calls
     if settings.engine != "model" or settings.model is None:

@@ -1,6 +1,7 @@
 """JSON schemas that every provider accepts, from pydantic models; and the strict reading of what comes back."""
 
 import re
+from functools import cache
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,8 +28,11 @@ class UnreadableError(ValueError):
     """An answer that is not what was asked for; the message says how."""
 
 
+@cache
 def strict_schema(kind: type[Reply]) -> dict[str, Any]:
     """JSON schema of ``kind`` in the subset of all providers: every property required, no others, no references.
+
+    The same object for the same model: do not change it.
 
     Raises:
         ValueError: the model refers to itself, which cannot be written without references.
