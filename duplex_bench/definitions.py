@@ -18,6 +18,7 @@ from duplex_bench.defs.multiparty import assets as multiparty  # noqa: E402
 from duplex_bench.defs.multiparty import checks as multiparty_checks  # noqa: E402
 from duplex_bench.defs.resources import RESOURCES  # noqa: E402
 from duplex_bench.defs.results import assets as results  # noqa: E402
+from duplex_bench.defs.sensors import SENSORS  # noqa: E402
 from duplex_bench.defs.systems import assets as systems  # noqa: E402
 from duplex_bench.defs.systems import checks as systems_checks  # noqa: E402
 
@@ -34,6 +35,7 @@ defs = dg.Definitions(
         *evaluation_checks.CHECKS,
     ],
     jobs=JOBS,
+    sensors=SENSORS,
     resources=RESOURCES,
     executor=dg.in_process_executor,
 )

@@ -130,6 +130,18 @@ def systems(data: DataOption = Path("data")) -> None:
 
 
 @app.command()
+def regenerate(
+    profile: ProfileOption = "demo",
+    system: SystemOption = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """After a label review: make labels, points and items anew, and say which stimuli changed and what is due."""
+    from duplex_bench.cli.regenerate import regenerate as make_anew
+
+    raise typer.Exit(make_anew(_root(), data, profile, system or []))
+
+
+@app.command()
 def serve(
     protocol: Annotated[
         str, typer.Option("--protocol", help="openai-realtime, xai-realtime or gemini-live.")

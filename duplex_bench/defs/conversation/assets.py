@@ -7,7 +7,7 @@ from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.lib.stage_asset import key_of, stage_asset
 from duplex_bench.records.items import Track
-from duplex_bench.stages import conversation
+from duplex_bench.stages import conversation, regeneration
 
 TRACK: Track = "conversation"
 
@@ -140,7 +140,9 @@ def items(
     points: pl.DataFrame,
 ) -> dg.Output[pl.DataFrame]:
     """Cut stimulus and reference of every point."""
-    return reported(conversation.items(workspace.open(), lively_sessions, gap_fill, labels, points))
+    opened = workspace.open()
+    made = conversation.items(opened, lively_sessions, gap_fill, labels, points)
+    return reported(regeneration.with_changes(opened, made))
 
 
 @stage_asset(
