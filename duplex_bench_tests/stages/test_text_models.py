@@ -14,8 +14,9 @@ from duplex_bench.records.score import Question
 from duplex_bench.stages import checks, judges, multiparty, scoring, summary
 from duplex_bench.stages.profile import ProfileError, parse_profile
 from duplex_bench.stages.stand_ins import stand_ins_of
+from duplex_bench.stages.text_costs import spent_usd, text_costs
 from duplex_bench.stages.transcript_reference import transcript_reference
-from duplex_bench.storage.frames import read_frame
+from duplex_bench.storage.frames import read_frame, write_frame
 from duplex_bench.storage.serial import from_json
 from duplex_bench.textmodels.errors import MissingKeyError
 from duplex_bench.textmodels.spend import SpendLedger
@@ -325,3 +326,36 @@ def test_a_profile_that_cannot_be_followed_says_so(table, told):
             "conversation": {"generator": {"n_sessions": 1}}}  # fmt: skip
     with pytest.raises(ProfileError, match=told):
         parse_profile({**base, **table}, "x.toml")
+
+
+def test_costs_are_planned_by_role_and_fall_with_the_cache(text_api, opened, quick_engines):
+    api = text_api("openai", lambda prompt, body: {"addressee": "group"} if "To whom" in prompt else
+                   {"decision": "SILENT", "answer": None})  # fmt: skip
+    priced = model_table(api, input_usd_per_million=10.0, output_usd_per_million=10.0, max_output_tokens=100)
+    more = {
+        "multiparty": {"reference": {"engine": "model", "model": priced}},
+        "judge": {"engine": "model", "model": priced, "second": model_table(api)},
+    }
+    assert text_costs(opened(), ["a"]) == []
+    workspace = opened(**copy.deepcopy(more))
+    before = {cost.role: cost for cost in text_costs(workspace, ["a", "b"])}
+    assert before["judge"].plan is None
+    assert "once the items are made" in before["transcript reference"].note
+    pairs = multiparty.pairs(workspace, multiparty.scenarios(workspace).frame).frame
+    speech = multiparty.utterance_speech(workspace, pairs).frame
+    items = multiparty.items(workspace, pairs, multiparty.scenes(workspace, pairs, speech).frame).frame
+    for name, frame in (("pairs", pairs), ("items", items)):
+        write_frame(workspace.store, workspace.table_key(("multiparty", name), None), frame)
+    planned = {cost.role: cost for cost in text_costs(workspace, ["a", "b"])}
+    reading = planned["transcript reference"].plan
+    assert reading.requests > 40
+    assert 0 < reading.usd_low < reading.usd_high
+    assert planned["judge"].plan.usd_low == 0.0 < planned["judge"].plan.usd_high
+    assert planned["second judge"].plan.usd_high is None
+    assert "not known" in planned["second judge"].note
+    transcript_reference(workspace, pairs, items)
+    after = {cost.role: cost for cost in text_costs(workspace, ["a", "b"])}["transcript reference"].plan
+    assert after.requests == after.cached == reading.requests == len(api.seen)
+    assert after.usd_high == 0.0
+    # What was spent lies inside what was planned: the fake server counts 100 tokens in and 20 out.
+    assert spent_usd(workspace) == pytest.approx(len(api.seen) * 120 * 10 / 1e6)
