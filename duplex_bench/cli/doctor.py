@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from duplex_bench.cli.console import console
@@ -50,6 +51,7 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
     yield _tried("sentence vectors", lambda: TextVectors().engine_id)
     yield _tried("text to speech", lambda: f"{len(engines.text_to_speech().voices)} voices")
     yield _tried("recogniser", lambda: engines.recogniser().engine_id)
+    yield from _engines_apart(profile)
     cards, errors = readable_cards(data / "systems")
     yield Finding("system cards", bool(cards), ", ".join(cards))
     for card in cards.values():
@@ -58,6 +60,22 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
             yield Finding(f"system {card.name}", True, f"not run here: set {' and '.join(missing)} to run it")
     for error in errors:
         yield Finding(f"card {error.file}", False, f"{error.message}. {error.remedy}")
+
+
+def _engines_apart(profile: str) -> Iterator[Finding]:
+    try:
+        speech = load_profile(profile).speech
+    except ValueError:
+        return  # told above, as the profile's own finding
+    if engines.runs_apart(speech.text_to_speech):
+        yield _tried(speech.text_to_speech, lambda: engines.text_to_speech(speech.text_to_speech).engine_id)
+    for name in dict.fromkeys((speech.recogniser, speech.gap_fill)):
+        if engines.runs_apart(name):
+            yield _tried(name, partial(_recogniser_id, name))
+
+
+def _recogniser_id(name: str) -> str:
+    return engines.recogniser(name).engine_id
 
 
 def _tried(name: str, look: Callable[[], str]) -> Finding:

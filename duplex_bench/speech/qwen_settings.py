@@ -1,5 +1,6 @@
 """Settings of the Qwen3 engines: a TOML file that says which environment and model to use, and how."""
 
+import shutil
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -124,7 +125,8 @@ def load_settings(path: str, kind: type[Settings]) -> Settings:
     """Settings of ``kind`` from a TOML file; its paths are seen from the folder that the file lies in.
 
     Raises:
-        EngineSettingsError: no such file, no TOML, an unknown key, a missing key or a wrong value.
+        EngineSettingsError: no such file, no TOML, an unknown key, a missing key, a wrong value, or no such
+            interpreter.
     """
     file = Path(path)
     if not file.is_file():
@@ -142,6 +144,10 @@ def load_settings(path: str, kind: type[Settings]) -> Settings:
     # A bare command is looked up on PATH, as a shell would.
     if "/" in interpreter:
         interpreter = str(folder / Path(interpreter).expanduser())
+    if shutil.which(interpreter) is None:
+        raise EngineSettingsError(
+            f"{path}: runtime.interpreter: {interpreter} is not there: make the environment as docs/qwen.md shows"
+        )
     found: dict[str, Any] = {
         "runtime": settings.runtime.model_copy(update={"interpreter": interpreter}),
         "model": str(folder / Path(settings.model).expanduser()),

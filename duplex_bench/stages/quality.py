@@ -35,5 +35,7 @@ def voice_quality(workspace: Workspace) -> StageResult:
 def _measure(workspace: Workspace, _: None) -> str:
     speech = workspace.profile.speech
     tts = engines.text_to_speech(speech.text_to_speech, workspace.store)
+    sentences = [(sentence, voice) for voice in tts.voices for sentence in quality_sentences()]
+    engines.speak_ahead(speech.text_to_speech, workspace.store, sentences)
     frame = cast_quality(tts, engines.recogniser(speech.recogniser, workspace.store), quality_sentences())
     return workspace.blobs.put(to_parquet(frame), "parquet")

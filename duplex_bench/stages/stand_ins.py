@@ -3,6 +3,7 @@
 from typing import Final
 
 from duplex_bench.reporting.inputs import StandIn
+from duplex_bench.speech import engines
 from duplex_bench.stages.profile import Profile
 
 STAND_INS: Final = (
@@ -73,4 +74,8 @@ def stand_ins_of(profile: Profile) -> tuple[StandIn, ...]:
         real.add("scripts")
     if profile.multiparty.reference.engine != "embedded":
         real.add("transcript reference")
+    if engines.runs_apart(profile.speech.text_to_speech):
+        real.add("voices")
+    if engines.runs_apart(profile.speech.recogniser):
+        real.add("words of systems")
     return tuple(one for one in STAND_INS if one.role not in real)

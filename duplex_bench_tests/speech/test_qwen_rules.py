@@ -111,13 +111,15 @@ def test_a_word_without_length_is_kept_and_flagged():
     assert words == [TimedWord("well", 10.4, 10.72), TimedWord("so", 10.72, 10.72, aligned=False)]
 
 
-GOOD = 'model = "tts"\n[runtime]\ninterpreter = "envs/tts/bin/python"\n'
+GOOD = 'model = "tts"\n[runtime]\ninterpreter = "python3"\n'
 
 
 def test_paths_are_seen_from_the_settings_file(tmp_path):
-    (tmp_path / "tts.toml").write_text(GOOD)
+    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs" / "python").touch(mode=0o755)
+    (tmp_path / "tts.toml").write_text(GOOD.replace("python3", "envs/python"))
     settings = load_settings(str(tmp_path / "tts.toml"), QwenTtsSettings)
-    assert settings.runtime.interpreter == str(tmp_path / "envs/tts/bin/python")
+    assert settings.runtime.interpreter == str(tmp_path / "envs/python")
     assert settings.model == str(tmp_path / "tts")
     assert list(settings.voices.values())[:2] == ["Ryan", "Aiden"]
 
@@ -131,6 +133,7 @@ def test_paths_are_seen_from_the_settings_file(tmp_path):
         (GOOD + "[rules]\nbatch_size = 0\n", "rules.batch_size"),
         (GOOD.replace("[runtime]", 'voices = {a = "Ryan", b = "ryan"}\n[runtime]'), "two voices have the same speaker"),
         (GOOD + 'dtype = "int3"\n', "runtime.dtype"),
+        (GOOD.replace("python3", "envs/python"), "envs/python is not there"),
     ],
 )
 def test_settings_that_cannot_be_used_name_file_and_key(tmp_path, text, told):
