@@ -1,26 +1,27 @@
 """What calls cost: a dated price table as data, and estimates that say when they cannot be made."""
 
+import re
 import tomllib
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from typing import Literal
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict
 
 from duplex_bench.textmodels.replies import Usage
 from duplex_bench.textmodels.settings import ModelSettings
 
-_MILLION = 1_000_000
+_MILLION: Final = 1_000_000
+_FORM: Final = re.compile(r"-(latest|preview(-[\w-]+)?|\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 class Price(BaseModel):
-    """One row of ``prices.toml``: US dollars per ``unit``; None where the source says nothing."""
+    """One row of ``prices.toml``: US dollars a million tokens, ``audio`` a minute; None where nothing was read."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     models: tuple[str, ...]
-    unit: Literal["million tokens", "minute"]
     read_on: date
     source: str
     audio: float | None = None
@@ -40,8 +41,9 @@ def price_table() -> tuple[Price, ...]:
 
 
 def price_of(model: str) -> Price | None:
-    """The price of a model by its exact id, or None: not known."""
-    return next((price for price in price_table() if model in price.models), None)
+    """The price of a model, or None: not known. A dated, preview or latest form has the price of its name."""
+    name = _FORM.sub("", model)
+    return next((price for price in price_table() if model in price.models or name in price.models), None)
 
 
 def token_prices(settings: ModelSettings) -> tuple[float, float] | None:

@@ -163,6 +163,11 @@ def test_prices_are_dated_and_only_what_was_read():
     names = [name for price in price_table() for name in price.models]
     assert len(names) == len(set(names))
     assert price_of("gpt-realtime").audio_output == 64.0
+    assert price_of("gpt-realtime-2025-08-28") is price_of("gpt-realtime")
+    assert price_of("gemini-3.1-flash-live-preview").audio_input == 3.0
+    assert price_of("grok-voice-latest").audio == 0.08
+    # Another model whose name only begins alike has no known price.
+    assert price_of("gpt-realtime-mini") is None
     assert price_of("claude-opus-5") is None
     judge = ModelSettings("anthropic", "claude-opus-5")
     assert token_prices(judge) is None

@@ -1,14 +1,17 @@
-"""What a session cost, from the usage that its vendor reported and the prices in ``prices.toml``."""
+"""What a session cost, from the usage that its vendor reported and the price table of ``textmodels``."""
 
-import tomllib
-from functools import cache
-from importlib.resources import files
+from typing import Final
+
+from duplex_bench.textmodels.prices import Price, price_of
+
+_COUNTED: Final = ("text_in", "audio_in", "cached_in", "text_out", "audio_out")
 
 
-@cache
-def _prices() -> dict[str, dict[str, float]]:
-    text = files("duplex_bench.systems.adapters").joinpath("prices.toml").read_text(encoding="utf-8")
-    return {name: dict(table) for name, table in tomllib.loads(text).items()}
+def _per_token(price: Price) -> dict[str, float]:
+    # Cached input whose own price is not known counts in full: a bill is never told too low.
+    cached = price.audio_input if price.audio_input_cached is None else price.audio_input_cached
+    found = (price.text_input, price.audio_input, cached, price.text_output, price.audio_output)
+    return {name: usd / 1e6 for name, usd in zip(_COUNTED, found, strict=True) if usd is not None}
 
 
 def cost_usd(model: str, usage: dict[str, float]) -> float | None:
@@ -18,12 +21,11 @@ def cost_usd(model: str, usage: dict[str, float]) -> float | None:
         model: As the vendor names it.
         usage: Counts by name: text_in, audio_in, cached_in, text_out, audio_out in tokens; billable_s in seconds.
     """
-    known = [name for name in _prices() if model.startswith(name)]
-    if not known:
+    price = price_of(model)
+    if price is None:
         return None
-    prices = _prices()[max(known, key=len)]
-    tokens = sum(usage.get(name, 0.0) * price for name, price in prices.items() if name != "minute") / 1e6
-    return tokens + prices.get("minute", 0.0) * usage.get("billable_s", 0.0) / 60
+    tokens = sum(usage.get(name, 0.0) * usd for name, usd in _per_token(price).items())
+    return tokens + (price.audio or 0.0) * usage.get("billable_s", 0.0) / 60
 
 
 def usd_per_minute(model: str) -> tuple[float, float] | None:
@@ -32,12 +34,12 @@ def usd_per_minute(model: str) -> tuple[float, float] | None:
     Low: the user's speech heard once. High: as long a reply, and everything re-read twice. A minute of speech is about
     600 tokens in and 1,200 out on OpenAI, 1,500 either way on Gemini.
     """
-    known = [name for name in _prices() if model.startswith(name)]
-    if not known:
+    price = price_of(model)
+    if price is None:
         return None
-    prices = _prices()[max(known, key=len)]
-    if "minute" in prices:
-        return prices["minute"], 2 * prices["minute"]
+    if price.audio is not None:
+        return price.audio, 2 * price.audio
+    usd = _per_token(price)
     tokens_in, tokens_out = (1500, 1500) if model.startswith("gemini") else (600, 1200)
-    low = tokens_in * prices["audio_in"] / 1e6
-    return low, 3 * (low + tokens_out * prices["audio_out"] / 1e6)
+    low = tokens_in * usd["audio_in"]
+    return low, 3 * (low + tokens_out * usd["audio_out"])
