@@ -151,7 +151,9 @@ def _candidates(workspace: Workspace, task: HumanTask) -> Iterator[_Candidate]:
             yield _Candidate(item.item_id, item)
         return
     cards, _ = readable_cards(workspace.systems_folder)
-    for system in sorted(cards):
+    # What a reference policy says needs no ear, and one that always speaks would be most of a draw.
+    evaluated = [name for name, card in cards.items() if card.family != "policy"]
+    for system in sorted(evaluated or cards):
         judged, ran = (_table(workspace, name, system) for name in ("judgements", "rollouts"))
         audio = dict(ran.select("rollout_key", "listener_audio").iter_rows())
         asked = judged.filter((pl.col("rubric") == task.judged) & pl.col("verdict").is_not_null())

@@ -141,12 +141,24 @@ def _stopping(tables: TrackTables, frame: pl.DataFrame, systems: Sequence[System
 
 
 def _lines(axes: "Axes", rows: pl.DataFrame, x: str, y: str, systems: Sequence[SystemInfo], condition: str) -> None:
+    known = rows[x].cast(pl.Float64).to_list()
+    step = 0.02 * (max(known) - min(known)) if known else 0.0
     for place, system in enumerate(systems):
         mine = rows.filter((pl.col("system") == system.name) & (pl.col("condition") == condition)).drop_nulls(y)
-        if mine.height:
-            axes.plot(mine[x].to_list(), mine[y].to_list(), color=PALETTE[place % 6], marker=MARKERS[place % 6],
-                      markersize=4, linewidth=1.3, linestyle=("-", (0, (4, 2)))[place // 6 % 2],
-                      label=system.title)  # fmt: skip
+        if not mine.height:
+            continue
+        # Beside one another, or equal systems would hide each other.
+        aside = (place - (len(systems) - 1) / 2) * step
+        axes.plot(
+            [float(value) + aside for value in mine[x].to_list()],
+            mine[y].to_list(),
+            color=PALETTE[place % 6],
+            marker=MARKERS[place % 6],
+            markersize=4,
+            linewidth=1.3,
+            linestyle=("-", (0, (4, 2)))[place // 6 % 2],
+            label=system.title,
+        )
 
 
 def _panels(

@@ -20,6 +20,13 @@ class Rule:
     rubric: str | None = None
 
 
+_LONGEST: Final = 160
+
+
+def _shortened(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _LONGEST else f"{text[: _LONGEST - 2].rstrip()} …"
+
+
 def _spoken() -> pl.Expr:
     return (pl.col("speech_in_window_s") > 0) & ~pl.col("wordless")
 
@@ -52,7 +59,7 @@ def qualitative(tables: TrackTables, frame: pl.DataFrame) -> Table:
             )
             for row in ordered[: tables.analysis.examples_per_rule]:
                 verdict = judged.get((row["rollout_key"], row["window_id"], rule.rubric or ""), {})
-                said = row["answer"] if rule.metric == "answer_accuracy" else row["text"]
+                said = _shortened(row["answer"] if rule.metric == "answer_accuracy" else row["text"])
                 rows.append(
                     {"rule": rule.name, "system": row["system"], "condition": row["condition"],
                      "item_id": row["item_id"], "at_s": row["at_s"], "turn_type": row["turn_type"], "said": said,
