@@ -142,16 +142,19 @@ def run_item(
     compute_s = 0.0
     attempts = 0
     wait_s = 0.0
+    earlier: list[dict[str, Any]] = []
     while True:
         attempts += 1
         result = _attempt(system, request, live, plan, latency, wait_s)
         compute_s += result.compute_s
+        result.events.extend(earlier)
         if result.outcome not in RETRIED_OUTCOMES or attempts == max_attempts:
             break
         if isinstance(system, PushSystem):
             # What a vendor refused once it refuses again; other failures are given time to pass.
             if result.outcome is Outcome.REFUSED:
                 break
+            earlier.append(_earlier_attempt(attempts, result))
             wait_s = result.retry_after_s or BACKOFF_S * 2.0 ** (attempts - 1)
     has_audio = result.outcome not in RETRIED_OUTCOMES
     return RolloutRecord(
@@ -172,6 +175,12 @@ def run_item(
         wall_s=time.perf_counter() - started,
         attempts=attempts,
     )
+
+
+def _earlier_attempt(number: int, result: RolloutResult) -> dict[str, Any]:
+    """What an attempt that was given up leaves in the log of the last: why, and what it cost."""
+    cost = next((event.get("cost_usd") for event in result.events if event["kind"] == "close"), None)
+    return {"kind": "earlier_attempt", "attempt": number, "reason": result.reason, "cost_usd": cost}
 
 
 def _attempt(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from duplex_bench.records.items import Track
-from duplex_bench.stages.rollouts import planned_rollouts, rollout_ledger, why_not
+from duplex_bench.stages.rollouts import listened_s, planned_rollouts, rollout_ledger, why_not
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import minimum_detectable_difference
 from duplex_bench.storage.frames import read_frame
@@ -65,8 +65,7 @@ def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
         if why_not(card, track, one.protocol) is not None:
             continue
         total += 1
-        plan = one.plan
-        length_s = one.live_s + (plan.cap_s or plan.silence_after_s + plan.extra_silence_s)
+        length_s = listened_s(one)
         seconds += length_s
         cached += one.rollout_key in finished
         waiting_s += 0.0 if one.rollout_key in finished else length_s

@@ -112,12 +112,16 @@ class ConversationSettings:
 
 @dataclass(frozen=True, slots=True)
 class RolloutSettings:
-    """How systems are run: protocols, repeats, attempts at what failed in transport."""
+    """How systems are run: protocols, repeats, attempts at what failed in transport.
+
+    ``budget_usd`` is the most that all runs on this data folder may spend on sessions with vendors; None sets no limit.
+    """
 
     protocols: ProtocolSettings = field(default_factory=ProtocolSettings)
     stream_rate_hz: int = 24_000
     repeats: int = 1
     attempts: int = 3
+    budget_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

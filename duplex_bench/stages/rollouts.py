@@ -17,6 +17,7 @@ from duplex_bench.rollout.record import execution_key
 from duplex_bench.stages import rollout_tasks
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.rollout_costs import paid_sessions
 from duplex_bench.stages.rollout_tasks import RolloutTask
 from duplex_bench.stages.work import Task, WorkDone, resume
 from duplex_bench.stages.workspace import Workspace
@@ -92,16 +93,10 @@ def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: Syst
         for one in planned
         if why_not(card, track, one.protocol) is None
     ]
-    done = resume(
-        rollout_ledger(workspace, track, card.name),
-        f"{track} rollouts {card.name}",
-        tasks,
-        rollout_tasks.run_rollout,
-        # A realtime session waits nearly all of its time: there are as many as its vendor allows, a process each.
-        executor=pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
-        common=(str(workspace.data), card.model_dump_json(), card.name),
-        final=rollout_tasks.is_final,
-    )
+    ledger = rollout_ledger(workspace, track, card.name)
+    with paid_sessions(workspace, card, ledger, _waiting_s(planned, ledger, tasks)) as paid:
+        done = _resumed(workspace, track, card, ledger, tasks)
+        paid({key: done.payloads[key] for key in done.computed})
     rows = [_row(one, card, track, done) for one in planned]
     frame = frame_of(rows, tables.ROLLOUTS)
     by_outcome = {f"outcome_{name}": count for name, count in frame["outcome"].value_counts().iter_rows()}
@@ -110,6 +105,29 @@ def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: Syst
         "compute_s": round(float(frame["compute_s"].sum()), 2),
     }
     return StageResult(frame, {**done.counts(), **by_outcome, **totals}, preview=frame.drop("listener_audio", "events"))
+
+
+def _waiting_s(planned: list[PlannedRollout], ledger: ItemLedger, tasks: list[Task]) -> float:
+    waiting = {task.key for task in tasks} - set(ledger.finished())
+    return sum(listened_s(one) for one in planned if one.rollout_key in waiting)
+
+
+def listened_s(one: PlannedRollout) -> float:
+    """The longest that a run is listened to."""
+    return one.live_s + (one.plan.cap_s or one.plan.silence_after_s + one.plan.extra_silence_s)
+
+
+def _resumed(workspace: Workspace, track: Track, card: SystemCard, ledger: ItemLedger, tasks: list[Task]) -> WorkDone:
+    return resume(
+        ledger,
+        f"{track} rollouts {card.name}",
+        tasks,
+        rollout_tasks.run_rollout,
+        # A realtime session waits nearly all of its time: there are as many as its vendor allows, a process each.
+        executor=pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
+        common=(str(workspace.data), card.model_dump_json(), card.name),
+        final=rollout_tasks.is_final,
+    )
 
 
 def _row(one: PlannedRollout, card: SystemCard, track: Track, done: WorkDone) -> dict[str, object]:
