@@ -58,7 +58,8 @@ class GeminiSettings:
         history_mode: ``seed``: turns before the stream, by the documented flag; ``system_text``: rendered into the
             instruction. Never mix both in one comparison.
         voice: Name of a prebuilt voice.
-        thinking_level: minimal, low, medium or high.
+        thinking_level: minimal, low, medium or high; empty leaves the vendor's default (minimal on 3.1), since reports
+            tell of empty turns where a level was set.
         url: WebSocket address.
         url_env: Variable that overrides ``url``.
         key_env: Variables that may hold the key.
@@ -70,7 +71,7 @@ class GeminiSettings:
     prefix_padding_ms: int = 300
     history_mode: Literal["seed", "system_text"] = "seed"
     voice: str = "Zephyr"
-    thinking_level: str = "minimal"
+    thinking_level: str = ""
     url: str = URL
     url_env: str = "DUPLEX_BENCH_GEMINI_LIVE_URL"
     key_env: tuple[str, ...] = KEYS
@@ -207,7 +208,6 @@ class GeminiSession:
             "generationConfig": {
                 "responseModalities": ["AUDIO"],
                 "speechConfig": voice,
-                "thinkingConfig": {"thinkingLevel": settings.thinking_level},
             },
             "systemInstruction": {"parts": [{"text": instructions}]},
             "realtimeInputConfig": {
@@ -216,6 +216,8 @@ class GeminiSession:
             },
             "outputAudioTranscription": {},
         }
+        if settings.thinking_level:
+            setup["generationConfig"]["thinkingConfig"] = {"thinkingLevel": settings.thinking_level}
         if request.history and settings.history_mode == "seed":
             setup["historyConfig"] = {"initialHistoryInClientContent": True}
         return setup
