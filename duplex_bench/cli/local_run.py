@@ -15,6 +15,7 @@ import dagster as dg
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 from dagster._core.execution.job_execution_result import JobExecutionResult
+from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
@@ -24,6 +25,8 @@ CODE_LOCATION = "duplex_bench"
 MODULE = "duplex_bench.definitions"
 REPOSITORY = "__repository__"
 GLOBAL_JOB = "__ASSET_JOB"
+_INTERRUPTED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
+_NO_STEP_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 
 
 def _origin(root: Path) -> RemoteRepositoryOrigin:
@@ -35,7 +38,10 @@ def _origin(root: Path) -> RemoteRepositoryOrigin:
 def instance_of(root: Path) -> Iterator[dg.DagsterInstance]:
     """The Dagster instance that ``root/dagster.yaml`` describes; relative folders in it are below ``root``."""
     os.chdir(root)
-    with dg.DagsterInstance.from_config(str(root)) as instance:
+    # Output stays in this terminal: a helper process for each step's log would cost more than the step, and print a
+    # traceback of its own at Ctrl-C.
+    ref = InstanceRef.from_dir(str(root), overrides={"compute_logs": _NO_STEP_LOGS})
+    with dg.DagsterInstance.from_ref(ref) as instance:
         yield instance
 
 
@@ -61,7 +67,11 @@ def execute(
     partition: str | None = None,
     label: str,
 ) -> Outcome:
-    """Materialise ``selection`` with its checks as one run."""
+    """Materialise ``selection`` with its checks as one run.
+
+    Raises:
+        KeyboardInterrupt: it was interrupted; the run is recorded as failed, what was finished is kept.
+    """
     job = definitions.resolve_implicit_global_asset_job_def()
     wanted = set(selection)
     checks = {key for key in job.asset_layer.asset_graph.asset_check_keys if key.asset_key in wanted}
@@ -77,15 +87,23 @@ def execute(
         remote_job_origin=_origin(root).get_job_origin(GLOBAL_JOB),
     )
     result = execute_run(InMemoryJob(subset), run, instance)
+    if _was_interrupted(result):
+        raise KeyboardInterrupt
     return Outcome(result.success, run.run_id, "" if result.success else _first_error(result), sum(_unfinished(result)))
 
 
+def _was_interrupted(result: JobExecutionResult) -> bool:
+    failures = [event.step_failure_data.error for event in result.all_events if event.is_step_failure]
+    return any(error is not None and error.cls_name in _INTERRUPTED for error in failures)
+
+
 def _unfinished(result: JobExecutionResult) -> Iterator[int]:
-    lost = {"failed", *(f"outcome_{outcome}" for outcome in RETRIED_OUTCOMES)}
+    lost = {f"outcome_{outcome}" for outcome in RETRIED_OUTCOMES}
     for event in result.get_asset_materialization_events():
-        for name, told in event.materialization.metadata.items():
-            if name in lost and isinstance(told.value, int):
-                yield told.value
+        told = event.materialization.metadata.items()
+        counts = {name: number.value for name, number in told if isinstance(number.value, int)}
+        # A task that failed stands among the lost rollouts too.
+        yield max(counts.get("failed", 0), sum(count for name, count in counts.items() if name in lost))
 
 
 def _first_error(result: JobExecutionResult) -> str:

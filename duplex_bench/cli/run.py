@@ -16,10 +16,15 @@ from pathlib import Path
 from duplex_bench.cli import graph
 from duplex_bench.cli.console import console, error_console, progress_bars
 from duplex_bench.records.items import Track
+from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.stages import corpus, fingerprints, progress, reviews
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.workspace import Workspace, open_workspace
+from duplex_bench.storage.frames import read_frame
 from duplex_bench.systems.card import SystemCard, missing_env
+
+# What a shell reports for a command ended by Ctrl-C.
+INTERRUPTED = 130
 
 TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
 
@@ -117,11 +122,19 @@ def run_benchmark(
                 if not again and _stands(chosen, part, mark):
                     timing.unchanged.append(part.label)
                     continue
-                outcome = local_run.execute(defs, instance, root, part.keys, partition=part.system, label=part.label)
+                try:
+                    outcome = local_run.execute(
+                        defs, instance, root, part.keys, partition=part.system, label=part.label
+                    )
+                except KeyboardInterrupt:
+                    error_console.print(
+                        f"[yellow]interrupted at {part.label}.[/] Finished work is kept: run the same again to go on."
+                    )
+                    return INTERRUPTED
                 timing.parts_s[part.label] = time.perf_counter() - began
                 if outcome.success and outcome.unfinished:
                     # Not noted as done: what failed or was lost is tried again by the next run.
-                    lost.append(f"{part.label}: {outcome.unfinished}")
+                    lost.append(f"{part.label}: {outcome.unfinished}{_why_lost(chosen, part)}")
                     continue
                 if outcome.success:
                     fingerprints.note(chosen.workspace, part.label, mark, _tables(chosen, part))
@@ -135,7 +148,9 @@ def run_benchmark(
     console.print(budget(timing, seconds, progress.engine_clock.spent_s), highlight=False)
     if lost:
         told = "; ".join(lost)
-        error_console.print(f"[yellow]items that failed or were lost:[/] {told}. Run the same again to try them again.")
+        error_console.print(
+            f"[yellow]items that failed or were lost:[/] {told}. Run the same again to try them again.", highlight=False
+        )
     if failed:
         error_console.print(
             f"[red]failed:[/] {', '.join(failed)}. Finished work is kept: correct the cause, then run the same again."
@@ -144,6 +159,18 @@ def run_benchmark(
     console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
     console.print("[dim]The same runs in the Dagster UI:[/] make ui", highlight=False)
     return 0
+
+
+def _why_lost(chosen: Chosen, part: graph.Part) -> str:
+    """The reason of the first rollout that was lost, if it was one."""
+    for track in chosen.tracks:
+        key = chosen.workspace.table_key((track, "rollouts"), part.system)
+        if part.system is not None and chosen.workspace.store.exists(key):
+            table = read_frame(chosen.workspace.store, key)
+            for outcome, reason in table.select("outcome", "reason").iter_rows():
+                if outcome in RETRIED_OUTCOMES and reason:
+                    return f" (the first: {reason})"
+    return ""
 
 
 def _tables(chosen: Chosen, part: graph.Part) -> list[str]:
