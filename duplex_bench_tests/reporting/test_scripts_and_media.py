@@ -75,3 +75,16 @@ def test_a_missing_blob_raises_and_silence_is_no_file(tmp_path):
     assert make_media(None, None, **options) is None
     with pytest.raises(KeyError):
         make_media(None, "0" * 64, **options)
+
+
+def test_a_recording_of_both_is_played_as_it_is(tmp_path):
+    blobs = BlobStore(FolderStore(tmp_path / "blobs"))
+    both = np.random.default_rng(2).integers(-9000, 9000, (24000 * 21 + 77, 2)).astype(np.int16)
+    source = blobs.put_audio(both, 24000)
+    user = blobs.slice_of(source, both, 24000, 0, len(both))
+    media = make_media(user, source, blobs=blobs, folder=tmp_path / "new", earlier=None, timeline_s=21.0,
+                       peaks_per_s=50)  # fmt: skip
+    assert (tmp_path / "new" / media.path).read_bytes() == blobs.get(source, "flac")
+    assert media.duration_s == pytest.approx(len(both) / 24000)
+    assert media.heard == peaks(both[:, 0], 24000, 50)
+    assert media.system == peaks(both[:, 1], 24000, 50)
