@@ -6,6 +6,7 @@ import asyncio
 import re
 import subprocess
 import sys
+import time
 
 import numpy as np
 
@@ -109,12 +110,14 @@ def main() -> int:
     missed = False
     with Server() as url:
         for sessions in wanted:
+            cpu_s = time.process_time()
             sends, idle, lost = asyncio.run(driven(url, sessions))
+            share = (time.process_time() - cpu_s) / (SECONDS + 0.5)
             p99 = float(np.median(sends.seconds[::2])) * 1000
             worst, idle_worst = sends.worst_ms(), idle.worst_ms()
             print(
                 f"{sessions} sessions: sends 99th percentile {p99:.2f} ms (limit {P99_MS}), worst {worst:.1f} ms; "
-                f"idle timer worst {idle_worst:.1f} ms; lost {lost}"
+                f"idle timer worst {idle_worst:.1f} ms; lost {lost}; the driver took {share:.0%} of a core"
             )
             if sessions == SESSIONS:
                 missed = p99 >= P99_MS or worst > idle_worst + WORST_OVER_IDLE_MS or lost > 0
