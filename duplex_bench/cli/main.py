@@ -180,6 +180,34 @@ def score_audio(
     raise typer.Exit(score_recording(user, system, labels, out, _root() / data))
 
 
+@app.command()
+def review(
+    profile: ProfileOption = "demo",
+    port: Annotated[int, typer.Option(help="Port.")] = 8780,
+    host: Annotated[
+        str, typer.Option(help="Address; another than loopback needs tokens (docs/review.md).")
+    ] = "127.0.0.1",
+    admin: Annotated[
+        list[str] | None, typer.Option("--admin", help="Who approves and returns sessions; repeat for several.")
+    ] = None,
+    blind: Annotated[
+        bool, typer.Option("--blind", help="Annotators see neither the engine's labels nor one another's.")
+    ] = False,
+    database: Annotated[
+        str | None,
+        typer.Option("--database", help="Database URL (Postgres for several machines). Default: data/review.sqlite."),
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--host-name", help="A name by which browsers reach it; repeat for several.")
+    ] = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """Correct labels by ear and eye: two waveforms, flags to look at, window check, listener task."""
+    from duplex_bench.cli.review import serve_review
+
+    raise typer.Exit(serve_review(_root() / data, profile, host, port, admin or ["admin"], blind, database, name or []))
+
+
 app.add_typer(validate.app, name="validate")
 
 

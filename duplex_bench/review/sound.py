@@ -41,7 +41,7 @@ class SessionSound:
 
     @cached_property
     def _pcm(self) -> memoryview:
-        return memoryview(np.ascontiguousarray(self.samples, dtype="<i2")).cast("B")
+        return np.ascontiguousarray(self.samples, dtype="<i2").data.cast("B")
 
     def wav(self, start_byte: int, stop_byte: int) -> bytes:
         """Bytes [start, stop) of the WAV file: seeking in it is exact, which compressed formats do not promise."""
@@ -68,7 +68,7 @@ class SessionSound:
         high = np.maximum.reduceat(self.samples, edges, axis=0).astype(np.int32)
         low = np.minimum.reduceat(self.samples, edges, axis=0).astype(np.int32)
         largest = np.maximum(np.abs(high), np.abs(low)) * 2
-        return np.minimum(largest, 65535).astype("<u2").T.tobytes()
+        return bytes(np.minimum(largest, 65535).astype("<u2").T.tobytes())
 
     def spectrogram_png(self, channel: int, start_s: float, stop_s: float, width: int, height: int) -> bytes:
         """A grey picture of one channel, up to 8 kHz, 70 dB below full scale; dark is loud. Column centres are linear

@@ -127,7 +127,8 @@ def gap_fill(workspace: Workspace, sessions: pl.DataFrame) -> StageResult:
     return StageResult(pl.DataFrame(rows, schema=WORDS_SCHEMA), counts)
 
 
-def _words(session: Session, filled: pl.DataFrame) -> dict[Speaker, list[Word]]:
+def session_words(session: Session, filled: pl.DataFrame) -> dict[Speaker, list[Word]]:
+    """Both speakers' words: the corpus's own and those of gap fill."""
     words: dict[Speaker, list[Word]] = {speaker: list(session.side(speaker).words) for speaker in SPEAKERS}
     for row in filled.filter(pl.col("session_id") == session.session_id).iter_rows(named=True):
         words[row["speaker"]].append(Word(row["text"], row["start_s"], row["end_s"], gap_filled=True))
@@ -140,7 +141,7 @@ def engine_labels(workspace: Workspace, sessions: pl.DataFrame, filled: pl.DataF
     rows: list[dict[str, object]] = []
     totals: dict[str, int | float | str] = {}
     for session, _ in _kept(sessions):
-        words = _words(session, filled)
+        words = session_words(session, filled)
         left, right = (SpeakerTrack(session.side(speaker).speech, words[speaker]) for speaker in SPEAKERS)
         found = label_conversation(left, right, rules)
         rows += [{"session_id": session.session_id, **asdict(label), "source": "engine"} for label in found]
@@ -153,7 +154,7 @@ def engine_labels(workspace: Workspace, sessions: pl.DataFrame, filled: pl.DataF
 def inventory_frame(labels_frame: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
     """Label inventory over the kept conversations, as Table 5: count, median length, per minute of a conversation."""
     taken = [
-        take_inventory(_labels_in(labels_frame, session.session_id), session.duration_s)
+        take_inventory(labels_in(labels_frame, session.session_id), session.duration_s)
         for session, _ in _kept(sessions)
     ]
     rows = []
@@ -172,7 +173,8 @@ def inventory_frame(labels_frame: pl.DataFrame, sessions: pl.DataFrame) -> pl.Da
     )
 
 
-def _labels_in(frame: pl.DataFrame, session_id: str) -> list[Label]:
+def labels_in(frame: pl.DataFrame, session_id: str) -> list[Label]:
+    """Labels of one session from a labels table."""
     return [
         Label(row["speaker"], row["kind"], row["start_s"], row["end_s"], row["rule"], row["confidence"])
         for row in frame.filter(pl.col("session_id") == session_id).iter_rows(named=True)
@@ -187,7 +189,7 @@ def review_flags(
     rows = [
         {"session_id": session.session_id, **asdict(flag)}
         for session, _ in _kept(sessions)
-        for flag in flags_of(_labels_in(labels_frame, session.session_id), _words(session, filled))
+        for flag in flags_of(labels_in(labels_frame, session.session_id), session_words(session, filled))
     ]
     schema = {
         "session_id": pl.String, "speaker": pl.String, "kind": pl.String, "start_s": pl.Float64, "end_s": pl.Float64,
@@ -221,8 +223,8 @@ def candidates(
     for session, audio in _kept(sessions):
         labelled = LabelledSession(
             session.session_id,
-            _labels_in(labels_frame, session.session_id),
-            _words(session, filled),
+            labels_in(labels_frame, session.session_id),
+            session_words(session, filled),
             {"left": _array(audio.left_s), "right": _array(audio.right_s)},
         )
         found = curation.curate_session(labelled, settings.curation, settings.ranking)
@@ -304,8 +306,8 @@ def items(
             continue
         samples, rate = workspace.blobs.read_audio(stored.source)
         audio = SessionAudio(stored.source, samples, rate, workspace.blobs)
-        found = _labels_in(labels_frame, session.session_id)
-        words = _words(session, filled)
+        found = labels_in(labels_frame, session.session_id)
+        words = session_words(session, filled)
         made += [item_of(from_json(Point, text), session, found, words, audio, settings) for text in mine["point"]]
     frame = items_frame(limited(made, profile.limit, profile.seed))
     by_kind = {f"{kind}_items": count for kind, count in frame["condition"].value_counts(sort=True).iter_rows()}
