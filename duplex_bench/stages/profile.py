@@ -31,6 +31,10 @@ from duplex_bench.storage.digests import digest_value
 from duplex_bench.textmodels.settings import CallSettings
 
 
+# Characters of a wrong value that an error message shows.
+_SHOWN = 60
+
+
 class ProfileError(ValueError):
     """The profile cannot be used; the message names file, key and remedy."""
 
@@ -179,7 +183,11 @@ def load_profile(name_or_path: str) -> Profile:
         if not path.is_file():
             known = ", ".join(shipped_profiles())
             raise ProfileError(f"{name_or_path}: no such profile: name one of {known}, or a TOML file")
-        source, text = str(path), path.read_text("utf-8")
+        source = str(path)
+        try:
+            text = path.read_text("utf-8")
+        except UnicodeDecodeError as error:
+            raise ProfileError(f"{source}: not TOML: it is not UTF-8 text; save it as UTF-8") from error
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -195,7 +203,11 @@ def parse_profile(table: dict[str, Any], source: str) -> Profile:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ProfileError(f"{source}: key {where}: {first['msg']} (found {first.get('input')!r})") from error
+        if first["type"] == "missing":
+            raise ProfileError(f"{source}: key {where} is missing: add it (profiles/demo.toml has one)") from error
+        found = repr(first.get("input"))
+        shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}..."
+        raise ProfileError(f"{source}: key {where}: {first['msg']} (found {shown})") from error
     return profile
 
 
