@@ -13,8 +13,11 @@ from duplex_bench.speech import engines
 from duplex_bench.speech.model_catalogue import check_all
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.profile import load_profile
+from duplex_bench.stages.text_costs import text_models_of
 from duplex_bench.systems.card import missing_env
 from duplex_bench.text.vectors import TextVectors
+from duplex_bench.textmodels.access import key_of
+from duplex_bench.textmodels.settings import ModelSettings
 
 # The demo leaves about 0.4 GB behind; a run that starts with less ends with a full disk.
 LEAST_FREE_BYTES = 2 * 1024**3
@@ -52,6 +55,7 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
     yield _tried("text to speech", lambda: f"{len(engines.text_to_speech().voices)} voices")
     yield _tried("recogniser", lambda: engines.recogniser().engine_id)
     yield from _engines_apart(profile)
+    yield from _text_models(profile)
     cards, errors = readable_cards(data / "systems")
     yield Finding("system cards", bool(cards), ", ".join(cards))
     for card in cards.values():
@@ -60,6 +64,19 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
             yield Finding(f"system {card.name}", True, f"not run here: set {' and '.join(missing)} to run it")
     for error in errors:
         yield Finding(f"card {error.file}", False, f"{error.message}. {error.remedy}")
+
+
+def _text_models(profile: str) -> Iterator[Finding]:
+    try:
+        found = text_models_of(load_profile(profile))
+    except ValueError:
+        return  # told above, as the profile's own finding
+    for role, model in found:
+        yield _tried(f"{role} {model.name}", partial(_key_found, model))
+
+
+def _key_found(model: ModelSettings) -> str:
+    return "its key is in the environment" if key_of(model) else "it needs no key"
 
 
 def _engines_apart(profile: str) -> Iterator[Finding]:

@@ -14,6 +14,7 @@ from duplex_bench.judging.conflicts import conflict
 from duplex_bench.judging.model_judge import ModelJudge
 from duplex_bench.judging.rubrics import rubric
 from duplex_bench.judging.sentinels import SentinelResult, judge_sentinels
+from duplex_bench.multiparty.transcript_reference import SYSTEM as TRANSCRIPT_REFERENCE
 from duplex_bench.records import tables
 from duplex_bench.records.items import Track
 from duplex_bench.records.score import Judgement, Question
@@ -110,12 +111,19 @@ def _by_model(
                 _watch(judge, workspace, role, digest_value("run", track, system, sorted(waiting)), told, waiting)
         judge_one: Callable[[Question], str] = partial(_model_verdict, judge, system)
         threads = open_until_done.enter_context(ThreadPoolExecutor(calls.concurrency))
-        done = resume(ledger, f"{track} {stage} {system}", _tasks(asked, keys), judge_one, executor=threads)
+        # A question without a verdict is read again by the next run, from the cache unless more readings are allowed.
+        done = resume(
+            ledger, f"{track} {stage} {system}", _tasks(asked, keys), judge_one, executor=threads, final=_has_verdict
+        )
     return keys, done
 
 
 def _model_verdict(judge: ModelJudge, system: str, question: Question) -> str:
     return to_json(judge.judge(question, system))
+
+
+def _has_verdict(payload: str) -> bool:
+    return from_json(Judgement, payload).verdict is not None
 
 
 def _watch(
@@ -198,6 +206,9 @@ def _verdicts(table: pl.DataFrame, name: str) -> dict[str, str | None]:
 def _warn(workspace: Workspace, settings: ModelSettings, role: str, system: str, told: _Told) -> None:
     cards, _ = readable_cards(workspace.systems_folder)
     provider = cards[system].provider if system in cards else ""
+    reads = workspace.profile.multiparty.reference
+    if system == TRANSCRIPT_REFERENCE and reads.engine == "model" and reads.model is not None:
+        provider = reads.model.vendor
     warning = conflict(role, settings, system, provider)
     if warning:
         told.counts["vendor_conflicts"] = int(told.counts.get("vendor_conflicts", 0)) + 1

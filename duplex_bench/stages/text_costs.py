@@ -11,6 +11,7 @@ from duplex_bench.multiparty.llm.engine import plan_cost
 from duplex_bench.multiparty.transcript_reference import Addressee, Decision, addressee_request, decision_request
 from duplex_bench.multiparty.windows import REQUEST, SILENCE
 from duplex_bench.stages.items import items_of
+from duplex_bench.stages.profile import Profile
 from duplex_bench.stages.transcript_reference import wanted_cases
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame
@@ -31,21 +32,30 @@ class TextCost:
     note: str = ""
 
 
+def text_models_of(profile: Profile) -> list[tuple[str, ModelSettings]]:
+    """Every role that a profile gives to a text model, with the model; empty where all is embedded."""
+    settings, found = profile.multiparty, []
+    if settings.engine == "llm" and settings.llm is not None and not settings.scenario_file:
+        found.append(("script writer", settings.llm.model))
+    if settings.reference.engine == "model" and settings.reference.model is not None:
+        found.append(("transcript reference", settings.reference.model))
+    if profile.judge.engine == "model":
+        pair = (("judge", profile.judge.model), ("second judge", profile.judge.second))
+        found += [(role, model) for role, model in pair if model is not None]
+    return found
+
+
 def text_costs(workspace: Workspace, systems: Sequence[str]) -> list[TextCost]:
     """Every role that the profile gives to a text model on the multiparty track; nothing where all is embedded."""
-    profile = workspace.profile
+    settings = workspace.profile.multiparty
     found: list[TextCost] = []
-    llm = profile.multiparty.llm
-    if profile.multiparty.engine == "llm" and llm is not None and not profile.multiparty.scenario_file:
-        found.append(_cost("script writer", llm.model, plan_cost(TextModel(llm.model, workspace.store), llm)))
-    reference = profile.multiparty.reference
-    if reference.engine == "model" and reference.model is not None:
-        found.append(_reference(workspace, reference.model, reference.runs))
-    judge = profile.judge
-    if judge.engine == "model":
-        for role, model in (("judge", judge.model), ("second judge", judge.second)):
-            if model is not None:
-                found.append(_judge(workspace, role, model, len(systems)))
+    for role, model in text_models_of(workspace.profile):
+        if role == "script writer" and settings.llm is not None:
+            found.append(_cost(role, model, plan_cost(TextModel(model, workspace.store), settings.llm)))
+        elif role == "transcript reference":
+            found.append(_reference(workspace, model, settings.reference.runs))
+        else:
+            found.append(_judge(workspace, role, model, len(systems)))
     return found
 
 

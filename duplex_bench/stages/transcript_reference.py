@@ -144,6 +144,10 @@ def _decider(workspace: Workspace, wanted: list[_Wanted], until_done: ExitStack)
     return decider, until_done.enter_context(ThreadPoolExecutor(calls.concurrency))
 
 
+def _is_decided(payload: str) -> bool:
+    return from_json(Decided, payload).reason == ""
+
+
 def _run(
     workspace: Workspace,
     decider: Decider,
@@ -159,7 +163,7 @@ def _run(
     keys = [decider.key(one.case, run) for one in wanted]
     tasks = [Task(key, one.item.item_id, one.case) for key, one in zip(keys, wanted, strict=True)]
     ledger = workspace.ledger(f"multiparty/{SYSTEM}/run-{run}")
-    done = resume(ledger, f"transcript reference, run {run + 1}", tasks, decide, executor=executor)
+    done = resume(ledger, f"transcript reference, run {run + 1}", tasks, decide, executor=executor, final=_is_decided)
     for name, value in done.counts().items():
         counts[name] = int(counts.get(name, 0)) + int(value)
     notes += sorted(set(done.failed.values()))
