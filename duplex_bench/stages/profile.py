@@ -30,7 +30,6 @@ from duplex_bench.rollout.plan import ProtocolSettings
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.textmodels.settings import CallSettings
 
-
 # Characters of a wrong value that an error message shows.
 _SHOWN = 60
 

@@ -1,0 +1,111 @@
+"""What a newcomer sees: help of every command, and one line with the remedy for every mistake."""
+
+import pytest
+from typer.testing import CliRunner
+
+from duplex_bench.cli import main
+
+pytestmark = pytest.mark.unit
+
+COMMANDS = sorted(
+    command.name or command.callback.__name__.replace("_", "-") for command in main.app.registered_commands
+)
+
+
+@pytest.fixture
+def called(monkeypatch, tmp_path, capsys):
+    """Runs a command through the entry point, in an empty folder; (exit code, stdout, stderr as one line)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
+    for name in ("DUPLEX_BENCH_PROFILE", "DUPLEX_BENCH_DATA", "DUPLEX_BENCH_LIMIT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["duplex-bench", *map(str, arguments)])
+        try:
+            main.main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        told = capsys.readouterr()
+        return code, told.out, " ".join(told.err.split())
+
+    return call
+
+
+def test_the_commands_of_the_design_are_there():
+    assert {"init", "doctor", "plan", "run", "status", "report", "systems", "score-audio", "ui"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_and_its_options(command):
+    found = CliRunner().invoke(main.app, [command, "--help"], env={"COLUMNS": "200", "TERM": "dumb"})
+    assert found.exit_code == 0
+    assert "Usage:" in found.stdout
+    registered = next(one for one in main.app.registered_commands if name_of(one) == command)
+    first = registered.callback.__doc__.split(".")[0].split(":")[0].split()
+    assert " ".join(first[:4]) in " ".join(found.stdout.split())
+
+
+def test_help_without_a_command(called):
+    found = CliRunner().invoke(main.app, [], env={"COLUMNS": "200", "TERM": "dumb"})
+    for command in COMMANDS:
+        assert command in found.stdout
+    assert "duplex-bench run --profile demo" in found.stdout
+
+
+def test_version(called):
+    from duplex_bench import __version__
+
+    code, out, _ = called("--version")
+    assert (code, out.strip()) == (0, f"duplex-bench {__version__}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("run", "--profile", "nowhere.toml"), "no such profile: name one of demo"),
+        (("run", "--track", "monologue"), "no track 'monologue': choose multiparty, conversation or all"),
+        (("run", "--system", "hal"), "no system 'hal': there are always-speak"),
+        (("plan", "--profile", "nowhere.toml"), "no such profile"),
+        (("status", "--profile", "nowhere.toml"), "no such profile"),
+        (("report", "--profile", "nowhere.toml"), "no such profile"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_remedy(called, arguments, told):
+    code, _, err = called(*arguments)
+    assert code == 2
+    assert err.startswith("error: ")
+    assert told in err
+    assert "Traceback" not in err
+
+
+def test_a_profile_with_an_unknown_key(called, tmp_path):
+    (tmp_path / "mine.toml").write_text('name = "mine"\nspeed = 1\n')
+    code, _, err = called("run", "--profile", "mine.toml")
+    assert code == 2
+    assert err.startswith("error: mine.toml: unknown key speed: known here are")
+
+
+@pytest.mark.parametrize("arguments", [("run", "--limit", "0"), ("run", "--limit", "many"), ("walk",)])
+def test_a_wrong_option_shows_how_to_get_help(called, arguments):
+    code, _, err = called(*arguments)
+    assert code == 2
+    assert "--help" in err or "Invalid value" in err
+
+
+def test_a_card_that_cannot_be_read_is_told_and_the_rest_goes_on(called, tmp_path):
+    folder = tmp_path / "data" / "systems"
+    folder.mkdir(parents=True)
+    (folder / "bad.toml").write_text('name = "bad"\n')
+    code, out, err = called("systems")
+    assert code == 0
+    assert "never-speak" in out
+    assert "skipped" in err
+    assert "bad.toml" in err
+
+
+def test_status_before_anything_was_run(called):
+    code, out, _ = called("status")
+    assert code == 0
+    assert "no items yet: run `duplex-bench run --profile demo`" in " ".join(out.split())
