@@ -25,6 +25,8 @@ from duplex_bench.systems.serving.peers import CloseConnection, Peer
 from duplex_bench.systems.serving.voices import RATE_HZ, Voice
 
 LEAST_COMMIT_MS: Final = 100
+# As the embedded cascade joins stretches of speech.
+JOIN_MS: Final = 1000
 MOST_APPEND_BYTES: Final = 15 * 1024 * 1024
 # Longest wait of semantic detection by eagerness, in seconds; auto is medium.
 EAGERNESS_CAP_S: Final = {"low": 8.0, "medium": 4.0, "auto": 4.0, "high": 2.0}
@@ -32,7 +34,7 @@ EAGERNESS_CAP_S: Final = {"low": 8.0, "medium": 4.0, "auto": 4.0, "high": 2.0}
 
 @dataclass
 class Item:
-    """An item of the conversation as the server remembers it."""
+    """An item of the conversation as the server remembers it; ``speech_ms`` is where a heard turn's sound lies."""
 
     item_id: str
     role: str
@@ -40,6 +42,14 @@ class Item:
     audio_ms: int = 0
     heard_ms: int | None = None
     sound: Samples | None = None
+    speech_ms: tuple[int, int] | None = None
+
+
+def _continues(item: Item, later: Item) -> bool:
+    """Whether two heard turns are one to a listener: nothing was said between them, and the silence was short."""
+    if item.speech_ms is None or later.speech_ms is None:
+        return False
+    return later.speech_ms[0] - item.speech_ms[1] < JOIN_MS
 
 
 @dataclass
@@ -72,6 +82,7 @@ class Conversation:
         self.items: list[Item] = []
         self.ears = self.new_ears()
         self.buffer_from_ms = 0
+        self.onset_ms = 0
         self.pending_item = ""
         self.response: Response | None = None
         self.counts = {"event": 0, "item": 0, "resp": 0}
@@ -189,6 +200,7 @@ class Conversation:
         detection = self.detection() or {}
         start_ms = max(self.buffer_from_ms, edge.sound_ms - int(detection.get("prefix_padding_ms", 300)))
         self.buffer_from_ms = start_ms
+        self.onset_ms = edge.sound_ms
         self.pending_item = self.new_id("item")
         await self.announce_speech(start_ms, self.pending_item)
         if self.response is not None and detection.get("interrupt_response", True):
@@ -199,14 +211,14 @@ class Conversation:
         sound = self.ears.between(self.buffer_from_ms, edge.now_ms)
         self.buffer_from_ms = edge.now_ms
         item_id, self.pending_item = self.pending_item, ""
-        await self.commit(item_id, sound)
+        await self.commit(item_id, sound, (self.onset_ms, edge.sound_ms))
         if (self.detection() or {}).get("create_response", True):
             await self.respond()
 
-    async def commit(self, item_id: str, sound: Samples) -> None:
+    async def commit(self, item_id: str, sound: Samples, speech_ms: tuple[int, int] | None = None) -> None:
         """Take a turn into the conversation; it is recognised when it is answered."""
         previous = self.items[-1].item_id if self.items else None
-        self.items.append(Item(item_id, "user", "", len(sound) * 1000 // RATE_HZ, sound=sound))
+        self.items.append(Item(item_id, "user", "", len(sound) * 1000 // RATE_HZ, sound=sound, speech_ms=speech_ms))
         await self.send("input_audio_buffer.committed", item_id=item_id, previous_item_id=previous)
         await self.announce_user_item(item_id, previous)
         await self.moment("committed")
@@ -308,14 +320,15 @@ class Conversation:
             if item.sound is not None and not item.text:
                 item.text = await desk.do(voice.hear, item.sound)
                 item.sound = None
-        users = [index for index, item in enumerate(self.items) if item.role == "user"]
-        if not users:
+        if not any(item.role == "user" for item in self.items):
             return None
-        # Turns that were not answered yet belong together, as they do for a listener.
-        last = max((i for i, item in enumerate(self.items) if item.role == "assistant"), default=-1)
-        fresh = [self.items[i].text for i in users if i > last] or [self.items[users[-1]].text]
-        earlier = [self.instructions(), *(item.text for item in self.items[: last + 1] if item.text)]
-        return await desk.do(voice.reply, earlier, " ".join(text for text in fresh if text))
+        stop = max(index for index, item in enumerate(self.items) if item.role == "user") + 1
+        start = stop - 1
+        while start > 0 and _continues(self.items[start - 1], self.items[start]):
+            start -= 1
+        earlier = [self.instructions(), *(item.text for item in self.items[:start] if item.text)]
+        turn = " ".join(item.text for item in self.items[start:stop] if item.text)
+        return await desk.do(voice.reply, earlier, turn)
 
     async def _say(self, made: Response, text: str) -> list[dict[str, Any]]:
         audio = await self.setting.desk.do(self.setting.voice.speak, text)

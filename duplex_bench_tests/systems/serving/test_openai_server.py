@@ -201,3 +201,36 @@ def test_a_part_of_the_wrong_kind_for_its_role_is_refused(content, talk):
         assert (await client.until("error"))["error"]["code"] == "invalid_value"
 
     assert talk("openai-realtime", program).conversations[0].items == []
+
+
+class Listener:
+    """Keeps what it was asked: the turns before, and the turn."""
+
+    turn_end = None
+
+    def __init__(self):
+        self.asked = []
+
+    def hear(self, samples):
+        return f"{len(samples)} samples"
+
+    def reply(self, earlier, turn):
+        self.asked.append((list(earlier[1:]), turn))
+
+    def speak(self, text):
+        raise AssertionError(text)
+
+
+@pytest.mark.parametrize(("gap_ms", "joined"), [(600, True), (1600, False)])
+def test_turns_with_a_short_silence_between_them_are_answered_as_one(gap_ms, joined, talk):
+    async def program(client):
+        for _ in range(2):
+            await client.append(1000)
+            await client.append(gap_ms, 0.0)
+            await client.until("response.done")
+
+    listener = Listener()
+    talk("openai-realtime", program, voice=listener)
+    earlier, turn = listener.asked[-1]
+    assert len(earlier) == (0 if joined else 1)
+    assert turn.count("samples") == (2 if joined else 1)
