@@ -162,6 +162,8 @@ def _moments(tables: TrackTables, system: str, card: MetricCard) -> tuple[str, l
         named = "where it did not" if card.direction == "higher" else "where it did"
         kept = sorted((row for row in rows if row["value"] == wanted), key=lambda row: float(row["at_s"]))
         return named, [Moment(row["at_s"], clock(row["at_s"]), "") for row in kept]
+    if card.statistic == "mean" and card.direction == "lower":
+        rows = [row for row in rows if row["value"] > 0]  # counts: there is nothing to hear where nothing happened
     named = "greatest first" if card.direction == "none" else f"{direction_text(card)}, worst first"
     kept = sorted(rows, key=lambda row: (-badness(card, row["value"]) if card.direction != "none" else -row["value"],
                                          row["at_s"]))  # fmt: skip
