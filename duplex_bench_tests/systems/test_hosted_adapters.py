@@ -1,7 +1,9 @@
 """One suite for the adapters of all hosted protocols, each against its server, on virtual time."""
 
 import base64
+import gc
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -58,7 +60,7 @@ def set_up(monkeypatch):
     def make(protocol, faults=None, key=KEY, manner=None, **settings):
         if key:
             monkeypatch.setenv(VARIABLES[protocol], key)
-        service = SERVICES[protocol](ToneVoice(2.0), manner or Manner(), faults or Faults(), None, KEY)
+        service = SERVICES[protocol](ToneVoice(2.0), manner or Manner(), faults or Faults(), None, KEY, keep=9)
         return FACTORIES[protocol](settings, memory_connector(service)), service
 
     return make
@@ -386,3 +388,24 @@ def test_prices_go_by_the_longest_name():
     assert cost_usd("unknown", usage) is None
     low, high = usd_per_minute("gpt-realtime-2025-08-28")
     assert 0 < low < high
+
+
+def test_many_rollouts_in_one_process_leave_nothing_behind():
+    connector = memory_connector(SERVICES["openai-realtime"](ToneVoice(1.0)))
+    system = openai_realtime.create({}, connector)
+
+    def some(count):
+        for _ in range(count):
+            run(system, OpenRequest(1, "x"), track((0.5, 0.1)), RATE, PLANS["turn_end"])
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        some(10)
+        before = some(10)
+        after = some(60)
+    finally:
+        tracemalloc.stop()
+    # One session holds some 300 kB of audio; whatever were kept of each would add up.
+    assert after - before < 100_000

@@ -27,7 +27,7 @@ class Service:
         faults: What goes wrong.
         desk: Where heavy work runs.
         key: The key a client must show; None to let anyone in.
-        keep: How many conversations are remembered.
+        keep: How many conversations are remembered, with all that was heard in them; none by default.
     """
 
     bad_key_status = 401
@@ -39,7 +39,7 @@ class Service:
         faults: Faults = NONE,
         desk: Desk | None = None,
         key: str | None = None,
-        keep: int = 64,
+        keep: int = 0,
     ) -> None:
         self.voice, self.manner, self.faults = voice, manner or Manner(), faults
         self.desk, self.key, self.keep = desk or Desk(), key, keep
@@ -70,7 +70,7 @@ class Service:
         name = str(self.begun)
         model = (parse_qs(urlsplit(target).query).get("model") or [""])[0]
         made = self.conversation(peer, self.setting(name), name, model, self.shown_key(headers))
-        self.conversations = [*self.conversations[-self.keep + 1 :], made]
+        self.conversations = [*self.conversations, made][-self.keep :] if self.keep else []
         await made.converse()
 
     def setting(self, name: str) -> Setting:

@@ -55,7 +55,7 @@ def talk():
     """``talk(protocol, program, faults)`` runs ``program(client)`` on virtual time; returns the service."""
 
     def run(protocol, program, faults=NONE, voice=None):
-        service = SERVICES[protocol](voice or ToneVoice(2.0), None, faults)
+        service = SERVICES[protocol](voice or ToneVoice(2.0), None, faults, keep=9)
 
         async def main():
             import asyncio
