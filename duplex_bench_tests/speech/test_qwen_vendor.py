@@ -19,7 +19,8 @@ from duplex_bench.speech.qwen_settings import QwenTtsSettings, load_settings
 from duplex_bench.speech.qwen_tts import QwenTextToSpeech, QwenVoiceCloning
 from duplex_bench.storage.object_store import FolderStore
 
-pytestmark = pytest.mark.qwen
+# Loading torch takes half a minute where the processors are busy.
+pytestmark = [pytest.mark.qwen, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).parents[2]
 BUILDERS = Path(__file__).parent / "tiny_models"
