@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 import soundfile
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duplex_bench.audio.files import AudioFileError
@@ -293,8 +293,8 @@ def test_memory_does_not_grow_with_the_recording(store, tmp_path):
 def test_beyond_the_limit_only_silence_at_pauses_is_scored(store, tmp_path):
     path = tmp_path / "alone.flac"
     path.write_bytes((RECORDINGS / "michaelandsickmichael.flac").read_bytes())
-    settings = replace(SETTINGS, speech=SpeechSettings(max_words_s=10.0))
-    scored = score(path, None, None, store, settings)
+    chosen = replace(SETTINGS, speech=SpeechSettings(max_words_s=10.0))
+    scored = score(path, None, None, store, chosen)
     assert scored.session.left.speech[0][0] < 2.0
     assert not scored.session.right.words
     scores = {one.metric: one.score for one in scored.measurements}
@@ -332,8 +332,8 @@ def test_planted_speech_through_our_own_engines(store, tmp_path, monkeypatch):
         for start, clip in clips:
             samples[start : start + len(clip)] = clip
         soundfile.write(tmp_path / f"{who}.wav", samples, 24_000)
-    settings = replace(SETTINGS, speech=SpeechSettings(recogniser="whisper-tiny.en"))
-    scored = score(tmp_path / "user.wav", tmp_path / "system.wav", None, store, settings)
+    chosen = replace(SETTINGS, speech=SpeechSettings(recogniser="whisper-tiny.en"))
+    scored = score(tmp_path / "user.wav", tmp_path / "system.wav", None, store, chosen)
     assert values(scored, "turn_end_latency") == pytest.approx([0.7, 0.9], abs=0.1)
     assert values(scored, "interruption_stop_latency") == pytest.approx([0.6], abs=0.03)
     assert values(scored, "response_rate") == [1.0, 1.0, 0.0]
@@ -343,18 +343,18 @@ def test_planted_speech_through_our_own_engines(store, tmp_path, monkeypatch):
 @pytest.mark.engine
 def test_what_was_recognised_is_not_recognised_again(store, monkeypatch):
     monkeypatch.setattr(recording_engines, "_WORTH_PROCESSES", 1000)
-    settings = SpeechSettings(recogniser="whisper-tiny.en")
+    chosen = SpeechSettings(recogniser="whisper-tiny.en")
     hertz = RECORDINGS / "jfk_16k.flac"
     samples, rate = soundfile.read(hertz, dtype="float32")
     samples = samples[: 4 * rate]
-    first = recording_engines.ChunkedRecogniser(settings, store).words(samples, rate)
+    first = recording_engines.ChunkedRecogniser(chosen, store).words(samples, rate)
     assert "fellow" in " ".join(word.text for word in first).lower()
 
     def never(*_):
         raise AssertionError("recognised again")
 
     monkeypatch.setattr(recording_engines, "hear", never)
-    assert recording_engines.ChunkedRecogniser(settings, store).words(samples, rate) == first
+    assert recording_engines.ChunkedRecogniser(chosen, store).words(samples, rate) == first
 
 
 @pytest.mark.unit
@@ -403,6 +403,7 @@ def spans(most):
 
 
 @pytest.mark.unit
+@settings(deadline=None)  # the machine may be busy
 @given(spans(40_000), spans(40_000))
 def test_moved_edges_stay_near_apart_and_in_order(regions, gated):
     voice = EdgedVoiceActivity(FixedVoice(regions), DEFAULT_GATE, 0.1)
@@ -413,6 +414,7 @@ def test_moved_edges_stay_near_apart_and_in_order(regions, gated):
 
 
 @pytest.mark.unit
+@settings(deadline=None)  # the machine may be busy
 @given(st.lists(st.tuples(st.floats(0, 50), st.floats(0.01, 5)).map(lambda pair: (pair[0], pair[0] + pair[1]))))
 def test_merged_spans_cover_the_same_time_once(rows):
     joined = merged(rows)
