@@ -7,9 +7,12 @@ from duplex_bench.cli import main
 
 pytestmark = pytest.mark.unit
 
-COMMANDS = sorted(
-    command.name or command.callback.__name__.replace("_", "-") for command in main.app.registered_commands
-)
+
+def name_of(command):
+    return command.name or command.callback.__name__.replace("_", "-")
+
+
+COMMANDS = sorted(name_of(command) for command in main.app.registered_commands)
 
 
 @pytest.fixture

@@ -183,7 +183,7 @@ def test_an_interrupt_loses_nothing_finished(checkout, first):
     held.let_go()
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert "Traceback" not in err
+    assert "Traceback" not in err, err
     assert "run the same again" in err
     kept = checkout.finished("rollouts", "interrupted")
     assert len(kept) >= 2
