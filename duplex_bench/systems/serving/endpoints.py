@@ -7,11 +7,12 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from duplex_bench.storage.digests import generator_from
-from duplex_bench.systems.serving.conversation import Conversation, Setting
+from duplex_bench.systems.serving.conversation import Conversation
 from duplex_bench.systems.serving.delivery import Desk, Manner
 from duplex_bench.systems.serving.faults import NONE, Faults
 from duplex_bench.systems.serving.gemini_conversation import GeminiConversation
 from duplex_bench.systems.serving.peers import Peer, Refusal
+from duplex_bench.systems.serving.speaking import Setting
 from duplex_bench.systems.serving.voices import Voice
 from duplex_bench.systems.serving.xai_conversation import XaiConversation
 

@@ -16,11 +16,11 @@ from duplex_bench.rollout.pacing import wait_until
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import from_pcm16, to_pcm16
 from duplex_bench.systems.adapters.cascade.endpointers import SilenceEndpointer
-from duplex_bench.systems.serving.conversation import Setting
 from duplex_bench.systems.serving.delivery import delivered
 from duplex_bench.systems.serving.ears import Ears, Edge, never_ends
 from duplex_bench.systems.serving.faults import Moment
 from duplex_bench.systems.serving.peers import CloseConnection, Peer
+from duplex_bench.systems.serving.speaking import Setting
 from duplex_bench.systems.serving.voices import RATE_HZ
 
 IN_RATE_HZ: Final = 16_000
