@@ -12,12 +12,20 @@ SHARED = {
     ),
     "conversation": (
         "sessions", "reviews", "lively_sessions", "gap_fill", "engine_labels", "review_flags", "labels", "candidates",
-        "points", "items", "bounds",
+        "points", "items", "bounds", "inventory", "corpus_figures",
     ),
 }  # fmt: skip
 PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")
 READ_BY_REPORT = frozenset(
-    {"items", "bounds", "inventory", "construction", "transcript_reference", "transcript_decisions"}
+    {
+        "items",
+        "bounds",
+        "inventory",
+        "corpus_figures",
+        "construction",
+        "transcript_reference",
+        "transcript_decisions",
+    }
 )
 OVER_ALL = ("statistics", "comparisons", "tables", "figures")
 OBSERVED = (dg.AssetKey(["conversation", "sessions"]), dg.AssetKey(["conversation", "reviews"]))

@@ -12,7 +12,7 @@ from duplex_bench.cli.run import choose, environment
 from duplex_bench.stages import regeneration, reviews
 
 # What hangs on a label, in the order in which it is made; the job regenerate_points makes the same.
-REGENERATED = ("reviews", "labels", "candidates", "points", "items", "bounds")
+REGENERATED = ("reviews", "labels", "candidates", "points", "items", "bounds", "inventory", "corpus_figures")
 _SHOWN = 40
 _MEANING = {
     "unchanged": "nothing to do",

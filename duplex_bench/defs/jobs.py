@@ -18,7 +18,9 @@ build_multiparty_items = dg.define_asset_job(
 )
 regenerate_points = dg.define_asset_job(
     "regenerate_points",
-    _keys("conversation", "reviews", "labels", "candidates", "points", "items", "bounds"),
+    _keys(
+        "conversation", "reviews", "labels", "candidates", "points", "items", "bounds", "inventory", "corpus_figures"
+    ),
     description="After a label review: labels, points and items anew. Only what changed is run again afterwards.",
 )
 evaluate_system = dg.define_asset_job(

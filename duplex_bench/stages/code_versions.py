@@ -28,6 +28,7 @@ VERSIONS: Mapping[str, int] = {
     "candidates": 1,
     "points": 1,
     "bounds": 1,
+    "corpus_figures": 1,
     "rollouts": 1,
     "activity": 1,
     "words": 1,

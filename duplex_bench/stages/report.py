@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from duplex_bench.multiparty.transcript_reference import SYSTEM
+from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM, SYSTEM
 from duplex_bench.records import tables as schemas
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.analysis import MultipartyAnalysis
@@ -15,6 +15,7 @@ from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, TrackTables
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, scoring
+from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import stand_ins_of
@@ -42,13 +43,16 @@ BOUNDS = tuple(
 )
 
 
-TRANSCRIPT_REFERENCE = SystemInfo(
-    name=SYSTEM,
-    title="Transcript reference",
-    family="text",
-    group="Transcript reference",
-    reference=True,
-    summary="Reads the transcript instead of hearing the scene; the table of that name says who decides.",
+READERS = tuple(
+    SystemInfo(name=name, title=title, family="text", group="Transcript reference", reference=True, summary=summary)
+    for name, title, summary in (
+        (SYSTEM, "Transcript reference", "A text model that reads the transcript instead of hearing the scene."),
+        (
+            RULE_SYSTEM,
+            "Transcript reference (rule stand-in)",
+            "A rule that reads the transcript; its cues are those of the scripts, so it says nothing about models.",
+        ),
+    )
 )
 
 
@@ -68,7 +72,7 @@ def track_tables(track: Track, stored: Mapping[str, Any], analysis: MultipartyAn
 def system_infos(cards: Sequence[SystemCard]) -> tuple[SystemInfo, ...]:
     """What the report says about each system, reference policies last, then what stands beside them."""
     infos = [_info(card) for card in sorted(cards, key=lambda card: (card.family == "policy", card.name))]
-    return (*infos, TRANSCRIPT_REFERENCE, *BOUNDS)
+    return (*infos, *READERS, *BOUNDS)
 
 
 def _info(card: SystemCard) -> SystemInfo:
@@ -121,6 +125,7 @@ def report(
         predicted = pause_prediction(track, cards) if track.track == "conversation" else None
         if predicted is not None:
             extra.append(predicted)
+        extra += sensitivity_tables(track)
     run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]
     inputs = ReportInputs(
         title="duplex_bench report",

@@ -12,6 +12,7 @@ from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.inputs import SystemInfo, Table, TrackTables
 from duplex_bench.reporting.tables import (
     condition_comparison,
+    conversation_tables,
     failures,
     leaderboard,
     missing_scores,
@@ -20,6 +21,7 @@ from duplex_bench.reporting.tables import (
     pairwise,
 )
 from duplex_bench.stages import scoring
+from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import from_parquet, to_parquet
@@ -65,7 +67,7 @@ def aggregate(
 def tables(workspace: Workspace, track: TrackTables, systems: Sequence[SystemInfo] = ()) -> StageResult:
     """Every table of the track, each stored as Parquet."""
     made = [make(track) for make in (leaderboard, condition_comparison, pairwise, outcomes, failures, missing_scores)]
-    made += multiparty_tables(track, systems)
+    made += multiparty_tables(track, systems) + conversation_tables(track, systems) + sensitivity_tables(track)
     rows = [
         {
             "id": table.id,
@@ -90,7 +92,11 @@ def stored_tables(workspace: Workspace, frame: pl.DataFrame) -> list[Table]:
 
 def figures(workspace: Workspace, track: TrackTables, systems: tuple[SystemInfo, ...]) -> StageResult:
     """Every figure of the track as SVG for light and dark ground, and PNG."""
-    drawn = draw_figures(track, systems)
+    return figures_result(workspace, draw_figures(track, systems))
+
+
+def figures_result(workspace: Workspace, drawn: Sequence[Drawn]) -> StageResult:
+    """Drawn figures as one row each, their files in the blob store; the first is the picture."""
     rows = [
         {
             "id": figure.id,

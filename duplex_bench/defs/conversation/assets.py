@@ -7,7 +7,7 @@ from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.lib.stage_asset import key_of, stage_asset
 from duplex_bench.records.items import Track
-from duplex_bench.stages import conversation, regeneration
+from duplex_bench.stages import conversation, conversation_inventory, regeneration
 
 TRACK: Track = "conversation"
 
@@ -155,6 +155,33 @@ def items(
 def bounds(workspace: WorkspaceResource, items: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Measure floor and ceiling."""
     return reported(conversation.bounds(workspace.open(), items))
+
+
+@stage_asset(
+    TRACK,
+    "inventory",
+    "What corpus, labels and funnel hold; agreement with reviewed labels where there are any.",
+    kind="table",
+    ins=("lively_sessions", "gap_fill", "engine_labels", "labels", "candidates", "points"),
+)
+def inventory(workspace: WorkspaceResource, **stored: pl.DataFrame) -> dg.Output[pl.DataFrame]:
+    """Count sessions, labels and boundaries."""
+    names = ("lively_sessions", "gap_fill", "engine_labels", "labels", "candidates", "points")
+    return reported(conversation_inventory.inventory(workspace.open(), *(stored[name] for name in names)))
+
+
+@stage_asset(
+    TRACK,
+    "corpus_figures",
+    "Selection by liveliness and the distributions of labels, drawn.",
+    kind="figure",
+    ins=("lively_sessions", "labels"),
+)
+def corpus_figures(
+    workspace: WorkspaceResource, lively_sessions: pl.DataFrame, labels: pl.DataFrame
+) -> dg.Output[pl.DataFrame]:
+    """Draw the corpus."""
+    return reported(conversation_inventory.corpus_figures(workspace.open(), lively_sessions, labels))
 
 
 # Stages of the recall probes: in the graph so that a user sees where they belong, not materialised by anything yet.

@@ -19,6 +19,10 @@ TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
 NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figures")
 
 
+# Tables that belong to a track, not to a system.
+BESIDE = ("inventory", "construction", "transcript_decisions", "corpus_inventory")
+
+
 def _where_made(*key: str) -> dg.AssetIn:
     # A report of one track alone is a report: the other's tables arrive as None.
     return dg.AssetIn(dg.AssetKey(key), metadata={OPTIONAL: True})
@@ -29,6 +33,8 @@ def _ins() -> Mapping[str, dg.AssetIn]:
     found["inventory"] = _where_made("multiparty", "inventory")
     found["construction"] = _where_made("multiparty", "construction")
     found["transcript_decisions"] = _where_made("multiparty", "transcript_decisions")
+    found["corpus_inventory"] = _where_made("conversation", "inventory")
+    found["corpus_figures"] = _where_made("conversation", "corpus_figures")
     found["candidates"] = _where_made("conversation", "candidates")
     found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
     return found
@@ -70,14 +76,19 @@ def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFram
         opened,
         shown,
         list(CARDS.values()),
-        {track.track: stored[f"{track.track}_figures"] for track in shown},
+        {track.track: _figures(track.track, stored) for track in shown},
         stored["candidates"],
         stored["voices"],
-        more=[
-            stored[name] for name in ("inventory", "construction", "transcript_decisions") if stored[name] is not None
-        ],
+        more=[stored[name] for name in BESIDE if stored[name] is not None],
     )
     return reported(result)
+
+
+def _figures(track: Track, stored: Mapping[str, Any]) -> pl.DataFrame:
+    """The figures of a track; those of its corpus first."""
+    of_corpus = [stored["corpus_figures"]] if track == "conversation" and stored["corpus_figures"] is not None else []
+    frames: list[pl.DataFrame] = [*of_corpus, stored[f"{track}_figures"]]
+    return pl.concat(frames)
 
 
 PLANNED = [

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
+from duplex_bench.reporting.figures.conversation import conversation_sketches
 from duplex_bench.reporting.figures.intervals import dot_intervals
-from duplex_bench.reporting.figures.multiparty import sketches
+from duplex_bench.reporting.figures.multiparty import Sketch, sketches
 from duplex_bench.reporting.figures.outcomes import pause_shares, takeover_by_length
 from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
 
@@ -46,6 +47,15 @@ def draw_figures(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Dra
     return [_drawn(plan) for plan in plans(tables, systems)]
 
 
+def draw_sketches(sketched: Sequence[Sketch]) -> list[Drawn]:
+    """Figures that stand beside the systems, drawn."""
+    return [_drawn(_plan(sketch)) for sketch in sketched]
+
+
+def _plan(sketch: Sketch) -> Plan:
+    return Plan(sketch.id, sketch.title, sketch.caption, sketch.make)
+
+
 def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
     """The figures that the track's data allow, not yet drawn."""
     present = set(tables.statistics["system"])
@@ -70,7 +80,8 @@ def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
                     _maker(dot_intervals, tables.statistics.filter(_single(tables)), part, shown),
                 )
             )
-    found += [Plan(sketch.id, sketch.title, sketch.caption, sketch.make) for sketch in sketches(tables, shown)]
+    of_track = [*sketches(tables, shown), *conversation_sketches(tables, shown)]
+    found += [_plan(sketch) for sketch in of_track]
     if tables.track == "conversation":
         shares = pause_shares(tables, shown)
         if shares is not None:

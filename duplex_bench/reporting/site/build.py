@@ -20,6 +20,7 @@ from duplex_bench.reporting.site.pages import Pages
 from duplex_bench.reporting.site.scripts import script_call, slug
 from duplex_bench.reporting.tables import (
     condition_comparison,
+    conversation_tables,
     failures,
     leaderboard,
     missing_scores,
@@ -93,7 +94,7 @@ def report_tables(inputs: ReportInputs) -> list[Table]:
     for track in inputs.tracks:
         tables += [leaderboard(track), condition_comparison(track), pairwise(track)]
         tables += [outcomes(track), failures(track), missing_scores(track)]
-        tables += multiparty_tables(track, inputs.systems)
+        tables += multiparty_tables(track, inputs.systems) + conversation_tables(track, inputs.systems)
     tables += inputs.extra_tables
     return [*tables, stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
 

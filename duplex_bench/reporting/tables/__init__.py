@@ -1,5 +1,6 @@
 """One function per table of the report, from stored frames, and the files they are written to."""
 
+from duplex_bench.reporting.tables.conversation import conversation_tables
 from duplex_bench.reporting.tables.leaderboard import condition_comparison, leaderboard, pairwise
 from duplex_bench.reporting.tables.multiparty import multiparty_tables
 from duplex_bench.reporting.tables.run import (
@@ -16,6 +17,7 @@ from duplex_bench.reporting.tables.writing import load_run, write_tables
 __all__ = [
     "cast_quality",
     "condition_comparison",
+    "conversation_tables",
     "failures",
     "funnel",
     "leaderboard",
