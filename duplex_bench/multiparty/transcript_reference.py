@@ -20,6 +20,8 @@ from duplex_bench.textmodels.settings import ModelSettings
 from duplex_bench.textmodels.wire import TextRequest, Turn
 
 SYSTEM: Final = "transcript-reference"
+RULE_SYSTEM: Final = "transcript-rule"
+"""The stand-in has a name of its own, so that its rows are never read as a model's."""
 PROMPTS: Final = ("decide", "addressee")
 DECIDED_TYPES: Final[tuple[TurnType, ...]] = ("T", *SILENCE_TYPES, "N4Q")
 """Utterances that are decided: about 12.1 a conversation in the paper. N4R is not among them."""
@@ -49,6 +51,11 @@ class ReferenceSettings:
             raise ReferenceSettingsError("reference.engine is model: name one in reference.model (vendor, model)")
         if self.runs < 1:
             raise ReferenceSettingsError("reference.runs must be at least 1")
+
+    @property
+    def system(self) -> str:
+        """Under which name it stands in tables."""
+        return SYSTEM if self.engine == "model" else RULE_SYSTEM
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from duplex_bench.multiparty.reference_scoring import reference_questions, score
 from duplex_bench.multiparty.scripts import Script
 from duplex_bench.multiparty.transcript_reference import (
     DECIDED_TYPES,
-    SYSTEM,
     Case,
     Decided,
     Decider,
@@ -162,7 +161,7 @@ def _run(
 
     keys = [decider.key(one.case, run) for one in wanted]
     tasks = [Task(key, one.item.item_id, one.case) for key, one in zip(keys, wanted, strict=True)]
-    ledger = workspace.ledger(f"multiparty/{SYSTEM}/run-{run}")
+    ledger = workspace.ledger(f"multiparty/{workspace.profile.multiparty.reference.system}/run-{run}")
     done = resume(ledger, f"transcript reference, run {run + 1}", tasks, decide, executor=executor, final=_is_decided)
     for name, value in done.counts().items():
         counts[name] = int(counts.get(name, 0)) + int(value)
@@ -195,20 +194,21 @@ def _run(
 
 
 def _measured(workspace: Workspace, wanted: list[_Wanted], decisions: pl.DataFrame) -> StageResult:
+    system = workspace.profile.multiparty.reference.system
     by_item: dict[str, dict[str, Decided]] = {}
     for row in decisions.filter(pl.col("run") == 0).iter_rows(named=True):
         found = Decided(row["respond"], row["answer"], row["named_addressee"], row["reason"])
         by_item.setdefault(row["item_id"], {})[row["utterance_id"]] = found
     items = {one.item.item_id: one.item for one in wanted}
     asked = [
-        judges.Asked(item_id, SYSTEM, question)
+        judges.Asked(item_id, system, question)
         for item_id, item in items.items()
         for question in reference_questions(item, by_item[item_id])
     ]
-    verdicts = judges.judged(workspace, "multiparty", SYSTEM, asked)
-    by_rollout = scoring.verdicts_by_rollout(verdicts.frame).get(SYSTEM, {})
+    verdicts = judges.judged(workspace, "multiparty", system, asked)
+    by_rollout = scoring.verdicts_by_rollout(verdicts.frame).get(system, {})
     rows = [
-        measurement_row(SYSTEM, "", item, measurement)
+        measurement_row(system, "", item, measurement)
         for item_id, item in items.items()
         for measurement in score_reference(item, by_item[item_id], by_rollout)
     ]

@@ -8,7 +8,7 @@ import pytest
 
 from duplex_bench.judging.sentinels import sentinels
 from duplex_bench.multiparty.scripts import Pair
-from duplex_bench.multiparty.transcript_reference import SYSTEM
+from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM, SYSTEM
 from duplex_bench.multiparty.validate import pair_faults
 from duplex_bench.records.score import Question
 from duplex_bench.stages import checks, judges, multiparty, scoring, summary
@@ -294,6 +294,7 @@ def test_the_rule_reads_without_a_key_and_off_makes_nothing(opened, quick_engine
     items = multiparty.items(workspace, pairs, multiparty.scenes(workspace, pairs, speech).frame).frame
     found = transcript_reference(workspace, pairs, items)
     assert checks.measurements_add_up("multiparty", found.measurements.frame, items).passed
+    assert set(found.measurements.frame["system"]) == {RULE_SYSTEM}
     assert "stand-in" in summary.stored_tables(workspace, found.tables.frame)[0].caption
     off = transcript_reference(opened(multiparty={"reference": {"engine": "off"}}), pairs, items)
     assert off.measurements.frame.height == 0
