@@ -15,7 +15,8 @@ from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.reporting.figures.multiparty import sketches
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 from duplex_bench.reporting.tables.multiparty import multiparty_tables
-from duplex_bench.reporting.tables.multiparty_windows import windows
+from duplex_bench.reporting.tables.multiparty_pairs import addressing
+from duplex_bench.reporting.tables.multiparty_windows import speech_in_silence, windows
 
 pytestmark = pytest.mark.unit
 THIRDS = ("earlier", "middle", "later")
@@ -372,3 +373,37 @@ def test_intervals_hold_their_rate():
             run.silence("good", item, f"w{n}", "N2", float(rng.random() < 0.6), speech_s=1.0, text="x")
     row = run.made()["turn-types"].row(0, named=True)
     assert row["low"] < row["rate"] < row["high"]
+
+
+def test_the_papers_paired_addressing_comes_out_of_the_table():
+    """P1 A5.1: 90 explicit-only against 78 implicit-only of 2,000 is +0.60 points, p 0.396: no difference shown."""
+    n, only_explicit, only_implicit = 2000, 90, 78
+    both = np.arange(n) >= only_explicit + only_implicit
+    explicit = (np.arange(n) < only_explicit) | both
+    implicit = ~explicit | both
+    frame = pl.concat(
+        pl.DataFrame(
+            {"system": "minicpm", "metric": "response_presence", "condition": form,
+             "cluster": [f"s{k}" for k in range(n)], "value": present.astype(float)}
+        )
+        for form, present in (("explicit", explicit), ("implicit", implicit))
+    )  # fmt: skip
+    row = addressing(frame, MultipartyAnalysis(n_resamples=500)).frame.row(0, named=True)
+    assert (row["only_explicit"], row["only_implicit"]) == (90, 78)
+    assert row["difference"] == pytest.approx(0.0060)
+    assert row["p_mcnemar"] == pytest.approx(0.396, abs=5e-4)
+    assert row["conclusion"] == "equivalent within the margin"
+
+
+def test_the_papers_171_wordless_windows_move_its_rate_as_printed():
+    """P1 A3.3: 83.51 % becomes 84.35 %. The paper's number of windows follows from the two rates and the 171."""
+    n, passed, wordless = 20_357, 17_000, 171
+    frame = pl.DataFrame(
+        {"system": "voila", "condition": "explicit", "metric": "silence_preservation",
+         "value": (np.arange(n) < passed).astype(float), "speech_in_window_s": (np.arange(n) >= passed).astype(float),
+         "wordless": np.arange(n) >= n - wordless, "carried_over": False}
+    )  # fmt: skip
+    row = speech_in_silence(frame).frame.row(0, named=True)
+    assert row["wordless"] == 171
+    assert row["rate"] == pytest.approx(0.8351, abs=5e-5)
+    assert row["if_wordless_passed"] == pytest.approx(0.8435, abs=5e-5)
