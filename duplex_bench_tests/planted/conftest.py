@@ -85,6 +85,8 @@ class Chain:
 
     def plant(self, name, items, plan):
         """A card whose system plays ``plan(item)``: clips as (second, samples), for every item."""
+        # A system is opened once per card: another plan under the same name would not be played.
+        assert name not in self.schedules
         self.schedules[name] = {
             stimulus_digest(item.stimulus): [(round(at_s * RATE_HZ), clip) for at_s, clip in plan(item)]
             for item in items_of(items).values()

@@ -82,7 +82,10 @@ def windows(few):
 
 @pytest.fixture(scope="module")
 def scored(chain, few, plans, scores_of):
-    return {name: scores_of(chain.measure(TRACK, few, chain.plant(name, few, plan))) for name, plan in plans.items()}
+    return {
+        name: scores_of(chain.measure(TRACK, few, chain.plant(f"point-{name}", few, plan)))
+        for name, plan in plans.items()
+    }
 
 
 def values(found, windows, kind, metric):

@@ -100,7 +100,7 @@ def plans(chain, item, marks, clips):
 @pytest.fixture(scope="module")
 def scored(chain, scene, plans, scores_of):
     """Scores by system and detector."""
-    cards = {name: chain.plant(name, scene, lambda _item, plan=plan: plan) for name, plan in plans.items()}
+    cards = {name: chain.plant(f"scene-{name}", scene, lambda _item, plan=plan: plan) for name, plan in plans.items()}
     return {
         (name, detector): scores_of(chain.measure(TRACK, scene, card, detector))
         for name, card in cards.items()
