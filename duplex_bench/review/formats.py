@@ -128,7 +128,7 @@ def _read_textgrid(name: str, text: str) -> list[Region]:
         try:
             grid = textgrid.openTextgrid(str(path), includeEmptyIntervals=False, reportingMode="silence")
         except (PraatioException, LookupError, ValueError) as error:
-            told = str(error).replace(str(path), name)
+            told = " ".join(str(error).replace(str(path), name).split())
             raise ReviewInputError(f"{name}: {told}; correct that interval in Praat and save it again") from error
     found = []
     number = 0

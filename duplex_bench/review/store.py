@@ -68,7 +68,8 @@ class ReviewStore:
     """
 
     def __init__(self, url: str, busy_timeout_s: float = 5.0) -> None:
-        """Open the database and make its tables; ``busy_timeout_s`` is how long SQLite waits for another writer.
+        """Open the database and make its tables; ``busy_timeout_s`` is how long to wait for another writer
+        (SQLite) or for a free connection.
 
         Raises:
             ValueError: no usable database URL, or its driver is not installed.
@@ -264,9 +265,10 @@ def _engine(url: str, busy_timeout_s: float) -> Engine:
     try:
         parsed = make_url(url)
         lite = parsed.get_backend_name() == "sqlite"
-        engine = create_engine(
-            parsed, pool_pre_ping=not lite, pool_timeout=5, connect_args={"timeout": busy_timeout_s} if lite else {}
-        )
+        if lite:
+            engine = create_engine(parsed, connect_args={"timeout": busy_timeout_s})
+        else:
+            engine = create_engine(parsed, pool_pre_ping=True, pool_timeout=busy_timeout_s)
     except (ArgumentError, NoSuchModuleError) as error:
         raise ValueError(
             "the review database's URL cannot be read; give sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"

@@ -20,14 +20,14 @@ const PAGES = [
 function header(current) {
   const links = PAGES.filter(([name]) => name !== "tables" || me.administrator).map(([name, label]) =>
     el("a", { href: `#/${name}`, "aria-current": name === current && "page" }, label));
-  document.getElementById("top").replaceChildren(
+  document.getElementById("top").replaceChildren(...[
     el("a", { class: "brand", href: "#/sessions" }, "duplex_bench ", el("span", { class: "quiet" }, "review")),
     el("nav", {}, links),
     me.blind && el("span", { class: "chip warn", title: "You do not see the engine's labels nor other people's work." }, "blind"),
     el("button", { onclick: () => showHelp(current), title: "Help (?)" }, "Help"),
     el("span", { class: "who" }, me.name, me.administrator && el("span", { class: "quiet" }, " · administrator")),
     el("button", { class: "plain", onclick: signOut }, "Sign out"),
-  );
+  ].filter(Boolean));
 }
 
 async function signOut() {

@@ -28,7 +28,7 @@ export function dialog(title, body, buttons) {
     box.replaceChildren(
       el("h2", {}, title), ...[body].flat(),
       el("div", { class: "actions" }, buttons.map(([label, value, style]) =>
-        el("button", { class: style ?? "", onclick: () => close(typeof value === "function" ? value() : value) }, label))),
+        el("button", { class: style ?? "", autofocus: style === "primary", onclick: () => close(typeof value === "function" ? value() : value) }, label))),
     );
     box.oncancel = () => resolve(null);
     box.showModal();

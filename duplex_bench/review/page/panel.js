@@ -73,7 +73,7 @@ export class Panel {
         const verdict = editor.flags[flag.key];
         return el("li", { class: `${index === editor.flagAt ? "current" : ""} ${verdict ?? "open"}` },
           el("button", { class: "plain", title: flag.reason, onclick: () => editor.goToFlag(index) },
-            el("span", { class: "time" }, clock(flag.start_s)), ` ${flag.speaker} ${FLAG_NAMES[flag.flag] ?? flag.flag.replaceAll("_", " ")}`),
+            el("span", { class: "time" }, clock(flag.start_s)), ` ${flag.speaker}: ${FLAG_NAMES[flag.flag] ?? flag.flag.replaceAll("_", " ")}`),
           verdict && el("span", { class: "small" }, verdict === "kept" ? "kept" : "changed"));
       }))];
   }

@@ -22,10 +22,11 @@ export class Player {
     const peaks = CHANNELS.map((channel) => Float32Array.from(raw.subarray(channel * n, (channel + 1) * n), (value) => value / 65535));
     // One height for both: the louder person's loudest moment; otherwise whispers would look like shouts.
     this.maxPeak = Math.max(0.05, peaks.reduce((most, one) => one.reduce((a, b) => Math.max(a, b), most), 0));
+    for (const one of peaks) for (let i = 0; i < n; i += 1) one[i] /= this.maxPeak;
     this.surfer = WaveSurfer.create({
       container: this.container, media: this.media, peaks, duration: this.duration, minPxPerSec: 1,
-      cursorWidth: 0, autoScroll: true, autoCenter: false, dragToSeek: false, normalize: false, maxPeak: this.maxPeak,
-      splitChannels: CHANNELS.map((channel) => ({ height: 84, waveColor: colours[channel], progressColor: colours[channel], overlay: false })),
+      cursorWidth: 0, autoScroll: true, autoCenter: false, dragToSeek: false, normalize: false,
+      splitChannels: CHANNELS.map((channel) => ({ height: 104, waveColor: colours[channel], progressColor: colours[channel], overlay: false })),
       plugins: [WaveSurfer.Timeline.create({ height: 18, style: { fontSize: "11px" } })],
     });
     await new Promise((resolve) => { this.surfer.once("ready", resolve); });

@@ -84,7 +84,7 @@ export async function showWindows() {
     el("div", { class: "stack" }, wave, shade, line, cursor),
     el("p", { class: "small quiet" }, "Dark: left. Red: right. The line is the boundary; the shaded stretch is the pause or the reply."),
     el("div", { class: "bar" },
-      el("button", { onclick: play }, "Play / pause (space)"), el("button", { onclick: context }, "From 4 s before (Enter)"),
+      el("button", { onclick: play }, "Play (space)"), el("button", { onclick: context }, "From before (Enter)"),
       el("button", { class: "primary accept", onclick: () => judge(true) }, "Accept (A)"),
       el("span", { class: "group" }, reason, other, el("button", { class: "reject", onclick: () => judge(false) }, "Reject (R)")),
       el("button", { onclick: () => go(-1) }, "← Back"), el("button", { onclick: () => go(1) }, "Skip →")), verdict));
