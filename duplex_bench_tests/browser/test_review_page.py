@@ -140,7 +140,7 @@ def test_labels_words_and_cursor_share_the_waveform_s_axis(enter):
     turn = box(page, "e0")
     assert turn["x"] - left == pytest.approx(1.0 * pps, abs=1)
     assert turn["width"] == pytest.approx(5.0 * pps, abs=1)
-    assert page.locator(".editor .cursor").bounding_box()["x"] - left == pytest.approx(6.0 * pps, abs=1.5)
+    assert page.locator(".stack > .cursor").bounding_box()["x"] - left == pytest.approx(6.0 * pps, abs=1.5)
 
 
 HEARD = """async (from) => {

@@ -21,7 +21,7 @@ export class Lanes {
         const row = el("div", { class: `lane ${side} ${kind}`, "data-side": side, "data-kind": kind });
         this.rows.set(`${side} ${kind}`, row);
         this.track.append(row);
-        this.names.append(el("div", { class: `name ${side} ${kind}` }, kind === "words" ? `${side} words` : KIND_NAMES[kind]));
+        this.names.append(el("div", { class: `name ${side} ${kind}` }, kind === "words" ? `${side === "left" ? "Left" : "Right"} words` : KIND_NAMES[kind]));
       }
     }
     this.track.addEventListener("pointerdown", (event) => this.down(event));
@@ -62,7 +62,7 @@ export class Lanes {
       for (const word of words[side]) {
         if (word.end_s < first || word.start_s > last) continue;
         const node = el("div", { class: `word${word.gap_filled ? " filled" : ""}`, title: `${word.text} ${clock(word.start_s)}` }, readable ? word.text : "");
-        lists.get(`${side === "left" ? "Left" : "Right"} words`).push(place(node, word.start_s, word.end_s));
+        lists.get(`${side} words`).push(place(node, word.start_s, word.end_s));
       }
     }
     for (const [key, nodes] of lists) this.rows.get(key).replaceChildren(...nodes);
