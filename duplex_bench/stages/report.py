@@ -132,7 +132,7 @@ def report(
         run_id=run_id,
         profile=workspace.profile.name,
         tracks=tuple(tracks),
-        systems=system_infos(cards),
+        systems=_present(system_infos(cards), tracks),
         blobs=workspace.blobs,
         provenance=facts(workspace),
         stand_ins=stand_ins_of(workspace.profile),
@@ -155,12 +155,14 @@ def report(
     return StageResult(pl.DataFrame(rows), {"report": str(index), "run_id": run_id})
 
 
+def _present(infos: Sequence[SystemInfo], tracks: Sequence[TrackTables]) -> tuple[SystemInfo, ...]:
+    """Those that were run, or have an estimate: a card alone is no result, and gets no page."""
+    named = {name for track in tracks for name in track.rollouts["system"]}
+    named |= {name for track in tracks for name in track.statistics["system"]}
+    return tuple(info for info in infos if info.name in named)
+
+
 def _notes(tracks: Sequence[TrackTables]) -> tuple[str, ...]:
-    notes = []
-    for table in tracks:
-        clusters = table.items["cluster"].n_unique()
-        notes.append(
-            f"{table.title}: {clusters} clusters (scenarios or conversations). The pairwise table gives the smallest "
-            "difference that this many can detect."
-        )
-    return tuple(notes)
+    units = {"multiparty": "scenarios", "conversation": "conversations"}
+    counted = " and ".join(f"{table.items['cluster'].n_unique()} {units[table.track]}" for table in tracks)
+    return (f"Numbers rest on {counted}. The tables of pairs give the smallest difference that this many can detect.",)
