@@ -12,7 +12,8 @@ SHARED = {
     ),
     "conversation": (
         "sessions", "reviews", "lively_sessions", "gap_fill", "engine_labels", "review_flags", "labels", "candidates",
-        "points", "items", "bounds", "inventory", "corpus_figures",
+        "points", "identity_prompts", "recall_facts", "recall_questions", "question_speech", "items", "bounds",
+        "inventory", "corpus_figures",
     ),
 }  # fmt: skip
 PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")

@@ -12,7 +12,10 @@ from duplex_bench.cli.run import choose, environment
 from duplex_bench.stages import regeneration, reviews
 
 # What hangs on a label, in the order in which it is made; the job regenerate_points makes the same.
-REGENERATED = ("reviews", "labels", "candidates", "points", "items", "bounds", "inventory", "corpus_figures")
+REGENERATED = (
+    "reviews", "labels", "candidates", "points", "identity_prompts", "recall_facts", "recall_questions",
+    "question_speech", "items", "bounds", "inventory", "corpus_figures",
+)  # fmt: skip
 _SHOWN = 40
 _MEANING = {
     "unchanged": "nothing to do",

@@ -80,13 +80,16 @@ def human_measurements(items: Sequence[Item]) -> list[Measurement]:
         if item.condition == "pause":
             scores = {metric: Score(float(metric == "pause_silent")) for metric in PAUSE_SHARES}
             metrics: Sequence[str] = PAUSE_METRICS
-        else:
+        elif item.condition == "turn_end":
             ones = ("response_rate", "duration_ratio", "word_ratio", "token_f1", "cosine")
             scores = dict.fromkeys(ones, Score(1.0)) | dict.fromkeys(("no_words", "at_cap"), Score(0.0))
             delay_s = item.reference.attributes.get("reply_delay_s")
             if delay_s is not None:
                 scores["turn_end_latency"] = Score(float(delay_s))
             metrics = TURN_END_METRICS
+        else:
+            # What a person would have answered to a question that nobody asked is not known.
+            continue
         undefined = Score(None, "not defined for the person")
         found += _measurements(item, {metric: scores.get(metric, undefined) for metric in metrics}, {"bound": "human"})
     return found

@@ -188,7 +188,32 @@ INTERRUPTION_CARDS: Final[tuple[MetricCard, ...]] = (
     ),
 )  # fmt: skip
 
-CARDS: Final = (*POINT_CARDS, *INTERRUPTION_CARDS)
+_RECALL: Final = "from the end of the spoken question to the end of the rollout, at most 30 s"
+
+RECALL_CARDS: Final[tuple[MetricCard, ...]] = (
+    MetricCard(
+        id="recall_correct", track="conversation", title="Recall, judged", unit="share of rollouts", direction="higher",
+        statistic="rate", window=_RECALL, denominator=_ROLLOUTS, excluded=f"{_FAILED}; answers without a verdict",
+        edge_cases="The answer is every word from the question's end on, or under way at it. Nothing said is "
+        "incorrect, and no judge is asked. Conversation recall and fact recall are never pooled.",
+        source="P2 3.5 item 5", version=1,
+    ),
+    MetricCard(
+        id="recall_strict", track="conversation", title="Recall, strict matcher", unit="share of rollouts",
+        direction="higher", statistic="rate", window=_RECALL, denominator=_ROLLOUTS, excluded=_FAILED,
+        edge_cases="Content words of the gold answer in the transcript, without stemming: all of them for fact recall, "
+        "at least half for conversation recall (the profile may say otherwise). Nothing said is incorrect.",
+        source="P2 appendix E, table 12", version=1,
+    ),
+    MetricCard(
+        id="recall_answered", track="conversation", title="Said anything to the question", unit="share of rollouts",
+        direction="higher", statistic="rate", window=_RECALL, denominator=_ROLLOUTS, excluded=_FAILED,
+        edge_cases="At least one transcribed word of answer.", source="ours", version=1, ours=True,
+    ),
+)  # fmt: skip
+
+CARDS: Final = (*POINT_CARDS, *RECALL_CARDS, *INTERRUPTION_CARDS)
+RECALL_METRICS: Final = tuple(card.id for card in RECALL_CARDS)
 
 PAUSE_SHARES: Final = ("pause_silent", "pause_wordless", "pause_takeover", "pause_after", "pause_no_audio")
 PAUSE_METRICS: Final = (

@@ -206,7 +206,7 @@ def _turn_end_scores(
         bridge_s=settings.bridge_s,
         reply_gap_s=settings.reply_gap_s,
     )
-    response = _response_words(words, places, result)
+    response = response_words(words, places, result)
     details: Details = {
         "n_response_words": len(response),
         "latency_s": result.latency_s,
@@ -263,7 +263,7 @@ def _ratio(value: float, human: float, reason: str) -> Score:
     return Score(value / human) if human > 0 else Score(None, reason)
 
 
-def _response_words(
+def response_words(
     words: Sequence[TimedWord],
     places: Sequence[int],
     result: TurnEndOutcome,

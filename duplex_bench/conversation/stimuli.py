@@ -30,7 +30,7 @@ class StimulusSettings:
 
     Attributes:
         history_s: longest history before the active turn (P2: 164).
-        identity_prompt: text that tells a system who it is; None until the probes exist.
+        identity_prompt: text that tells a system who it is; None without the probes.
         sample_rate_hz: rate of the stored recording and of the live stream (P2: 24 kHz).
         gate: the gate that measures the human reply, the one that measures systems.
     """
@@ -106,7 +106,7 @@ def item_of(
         protocol=point.kind,
         live=audio.part(user, live_start, live_stop),
         identity_prompt=chosen.identity_prompt,
-        history=_history(user, labels, index, history_start, live_start, rate) if has_history else (),
+        history=history_turns(user, labels, index, history_start, live_start, rate) if has_history else (),
         history_user=audio.part(user, history_start, live_start) if has_history else None,
         history_assistant=audio.part(assistant, history_start, live_start) if has_history else None,
     )
@@ -156,7 +156,7 @@ def _check(point: Point, session: Session, audio: SessionAudio, rate: int) -> No
         )
 
 
-def _history(
+def history_turns(
     user: Speaker,
     labels: Sequence[Label],
     words: Mapping[Speaker, WordIndex],
@@ -164,6 +164,7 @@ def _history(
     stop: int,
     rate: int,
 ) -> tuple[HistoryTurn, ...]:
+    """Turns that are over inside samples [start, stop), as text, with times on the clock of that stretch."""
     start_s, stop_s = to_seconds(start, rate), to_seconds(stop, rate)
     turns: list[HistoryTurn] = []
     for label in sorted(labels, key=lambda one: (one.start_s, one.end_s, one.speaker)):

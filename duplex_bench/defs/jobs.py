@@ -19,7 +19,19 @@ build_multiparty_items = dg.define_asset_job(
 regenerate_points = dg.define_asset_job(
     "regenerate_points",
     _keys(
-        "conversation", "reviews", "labels", "candidates", "points", "items", "bounds", "inventory", "corpus_figures"
+        "conversation",
+        "reviews",
+        "labels",
+        "candidates",
+        "points",
+        "identity_prompts",
+        "recall_facts",
+        "recall_questions",
+        "question_speech",
+        "items",
+        "bounds",
+        "inventory",
+        "corpus_figures",
     ),
     description="After a label review: labels, points and items anew. Only what changed is run again afterwards.",
 )

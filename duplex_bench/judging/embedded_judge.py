@@ -79,6 +79,12 @@ def _answer_correctness(question: Question, settings: EmbeddedJudgeSettings) -> 
     return verdict, f"{len(found)} of {len(found) + len(missing)} content words of the gold answer", evidence
 
 
+def _recall(question: Question, settings: EmbeddedJudgeSettings) -> Decision:
+    # The share is the question's own: half of the words for a conversation's facts, all for general ones (P2 App. E).
+    share = float(question.fields.get("min_share", settings.min_share))
+    return _answer_correctness(question, EmbeddedJudgeSettings(share))
+
+
 def _acknowledgement(question: Question, _settings: EmbeddedJudgeSettings) -> Decision:
     words = normalised_words(_field(question, "text"))
     outside = words_outside(words)
@@ -94,6 +100,10 @@ def _strict_name(settings: EmbeddedJudgeSettings) -> str:
     return f"{STRICT_VERSION} min_share/{settings.min_share:g}"
 
 
+def _recall_name(_settings: EmbeddedJudgeSettings) -> str:
+    return f"{STRICT_VERSION} min_share/question"
+
+
 def _lexicon_name(_settings: EmbeddedJudgeSettings) -> str:
     return f"lexicon/{lexicon().id}/{lexicon().version} normaliser/{NORMALISER_VERSION} stop-words/{STOP_WORDS_VERSION}"
 
@@ -103,6 +113,8 @@ def _stand_in(
 ) -> tuple[Callable[[Question, EmbeddedJudgeSettings], Decision], Callable[[EmbeddedJudgeSettings], str]]:
     if rubric_id == "answer_correctness":
         return _answer_correctness, _strict_name
+    if rubric_id == "recall_correctness":
+        return _recall, _recall_name
     if rubric_id == "acknowledgement":
         return _acknowledgement, _lexicon_name
     raise RubricError(f"the embedded judge has no rule for rubric {rubric_id!r}: configure a model as judge")

@@ -9,7 +9,7 @@ from typing import Final
 
 from duplex_bench.storage.digests import digest_bytes
 
-RUBRIC_IDS: Final = ("acknowledgement", "answer_correctness")
+RUBRIC_IDS: Final = ("acknowledgement", "answer_correctness", "recall_correctness")
 _FENCE: Final = "+++\n"
 
 

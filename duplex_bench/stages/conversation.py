@@ -1,7 +1,7 @@
 """The conversation track from recordings to items: one function per asset."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -12,7 +12,7 @@ from duplex_bench.conversation.candidates import LabelledSession
 from duplex_bench.conversation.curation import Curation, SessionCuration
 from duplex_bench.conversation.flags import flags_of
 from duplex_bench.conversation.inventory import KINDS, take_inventory
-from duplex_bench.conversation.label_types import SPEAKERS, Label, Speaker, SpeakerTrack, Word
+from duplex_bench.conversation.label_types import SPEAKERS, Label, Speaker, SpeakerTrack, Word, other
 from duplex_bench.conversation.labels import label_conversation
 from duplex_bench.conversation.points import Point
 from duplex_bench.conversation.sessions import Session
@@ -116,14 +116,15 @@ def _select(scores: np.ndarray, settings: CorpusSettings) -> np.ndarray:
     return liveliness.select(scores, cutoff=settings.liveliness_cutoff)
 
 
-def _kept(frame: pl.DataFrame) -> Iterator[tuple[Session, StoredAudio]]:
+def kept(frame: pl.DataFrame) -> Iterator[tuple[Session, StoredAudio]]:
+    """The kept sessions of a sessions table with where their audio lies, in order of their ids."""
     for row in frame.filter("selected").sort("session_id").iter_rows(named=True):
         yield from_json(Session, row["session"]), from_json(StoredAudio, row["audio"])
 
 
 def gap_fill(workspace: Workspace, sessions: pl.DataFrame) -> StageResult:
     """Words for voiced stretches of at least ``gap_fill_min_s`` that the corpus left empty (P2 3.2)."""
-    rows, counts = corpus.filled_gaps(workspace, list(_kept(sessions)))
+    rows, counts = corpus.filled_gaps(workspace, list(kept(sessions)))
     return StageResult(pl.DataFrame(rows, schema=WORDS_SCHEMA), counts)
 
 
@@ -140,7 +141,7 @@ def engine_labels(workspace: Workspace, sessions: pl.DataFrame, filled: pl.DataF
     rules = workspace.profile.conversation.labels
     rows: list[dict[str, object]] = []
     totals: dict[str, int | float | str] = {}
-    for session, _ in _kept(sessions):
+    for session, _ in kept(sessions):
         words = session_words(session, filled)
         left, right = (SpeakerTrack(session.side(speaker).speech, words[speaker]) for speaker in SPEAKERS)
         found = label_conversation(left, right, rules)
@@ -154,8 +155,7 @@ def engine_labels(workspace: Workspace, sessions: pl.DataFrame, filled: pl.DataF
 def inventory_frame(labels_frame: pl.DataFrame, sessions: pl.DataFrame) -> pl.DataFrame:
     """Label inventory over the kept conversations, as Table 5: count, median length, per minute of a conversation."""
     taken = [
-        take_inventory(labels_in(labels_frame, session.session_id), session.duration_s)
-        for session, _ in _kept(sessions)
+        take_inventory(labels_in(labels_frame, session.session_id), session.duration_s) for session, _ in kept(sessions)
     ]
     rows = []
     for kind in KINDS:
@@ -188,7 +188,7 @@ def review_flags(
     del workspace
     rows = [
         {"session_id": session.session_id, **asdict(flag)}
-        for session, _ in _kept(sessions)
+        for session, _ in kept(sessions)
         for flag in flags_of(labels_in(labels_frame, session.session_id), session_words(session, filled))
     ]
     schema = {
@@ -220,7 +220,7 @@ def candidates(
     """Gates, ranking and cap of every session; a session's result depends on that session alone."""
     settings = workspace.profile.conversation
     rows: list[dict[str, object]] = []
-    for session, audio in _kept(sessions):
+    for session, audio in kept(sessions):
         labelled = LabelledSession(
             session.session_id,
             labels_in(labels_frame, session.session_id),
@@ -291,8 +291,13 @@ def items(
     filled: pl.DataFrame,
     labels_frame: pl.DataFrame,
     points_frame: pl.DataFrame,
+    identities: Mapping[tuple[str, str], str] | None = None,
+    probes: Sequence[Item] = (),
 ) -> StageResult:
-    """Stimulus and reference of every point."""
+    """Stimulus and reference of every point, and the recall items in ``probes``.
+
+    ``identities`` are identity prompts by session and speaker: a system is given that of the person it plays.
+    """
     profile = workspace.profile
     settings = StimulusSettings(
         history_s=profile.conversation.history_s,
@@ -300,7 +305,7 @@ def items(
         gate=profile.gate,
     )
     made: list[Item] = []
-    for session, stored in _kept(sessions):
+    for session, stored in kept(sessions):
         mine = points_frame.filter(pl.col("session_id") == session.session_id)
         if not mine.height:
             continue
@@ -308,7 +313,10 @@ def items(
         audio = SessionAudio(stored.source, samples, rate, workspace.blobs)
         found = labels_in(labels_frame, session.session_id)
         words = session_words(session, filled)
-        made += [item_of(from_json(Point, text), session, found, words, audio, settings) for text in mine["point"]]
+        for point in (from_json(Point, text) for text in mine["point"]):
+            prompt = (identities or {}).get((session.session_id, other(point.speaker)))
+            made.append(item_of(point, session, found, words, audio, replace(settings, identity_prompt=prompt)))
+    made += probes
     frame = items_frame(limited(made, profile.limit, profile.seed))
     by_kind = {f"{kind}_items": count for kind, count in frame["condition"].value_counts(sort=True).iter_rows()}
     return StageResult(frame, {"items": frame.height, **by_kind}, preview=frame.drop("stimulus", "reference"))

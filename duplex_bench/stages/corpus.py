@@ -7,7 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from duplex_bench.conversation.generator import CORPUS_FOLDER, GeneratorSettings, generate
+from duplex_bench.conversation.generator import (
+    CORPUS_FOLDER,
+    GeneratorSettings,
+    PlantedSession,
+    generate,
+    read_truth,
+)
 from duplex_bench.conversation.label_types import SPEAKERS, Speaker
 from duplex_bench.conversation.seamless import SeamlessRules, load_seamless
 from duplex_bench.conversation.sessions import LoadedSessions, Session
@@ -91,6 +97,11 @@ def _synthetic(workspace: Workspace) -> Path:
         _generate(workspace, generator, folder)
         marker.put(_DONE, json.dumps({"sessions": generator.n_sessions}).encode())
     return folder
+
+
+def planted_sessions(workspace: Workspace) -> list[PlantedSession]:
+    """The truth of the synthetic corpus: voices, labels and facts of every session."""
+    return read_truth(_synthetic(workspace))
 
 
 def _generate(workspace: Workspace, settings: GeneratorSettings, folder: Path) -> None:

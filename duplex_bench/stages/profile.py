@@ -16,6 +16,7 @@ from duplex_bench.conversation.curation_rules import CurationSettings
 from duplex_bench.conversation.generator import GeneratorSettings
 from duplex_bench.conversation.labels import LabelRules
 from duplex_bench.conversation.ranking import RankingSettings
+from duplex_bench.conversation.recall import RecallSettings
 from duplex_bench.conversation.scoring import ScoringSettings as ConversationScoring
 from duplex_bench.judging.model_judge import JudgeSettings
 from duplex_bench.multiparty.acoustics import Acoustics, AcousticSettings
@@ -108,6 +109,7 @@ class ConversationSettings:
     curation: CurationSettings = field(default_factory=CurationSettings)
     ranking: RankingSettings = field(default_factory=RankingSettings)
     scoring: ConversationScoring = field(default_factory=ConversationScoring)
+    recall: RecallSettings = field(default_factory=RecallSettings)
     history_s: float = 164.0
     sample_rate_hz: int = 24_000
     gap_fill_min_s: float = 0.35

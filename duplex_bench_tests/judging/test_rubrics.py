@@ -10,6 +10,7 @@ pytestmark = pytest.mark.unit
 KNOWN = {
     "acknowledgement": (1, "a0124472c6fb5c9c3d3d3aa9eb8fb5c39d07b94ce1ce3415a85f7404591318cf"),
     "answer_correctness": (1, "36ebbced58f80d9aff1e27646375e5159576475e68c8fd98adc4ca2314c0c99f"),
+    "recall_correctness": (1, "16c1e88b4de5af88fb89bb9ba43d26ee99d344a07cb466f52a6a3b71588330d3"),
 }
 
 

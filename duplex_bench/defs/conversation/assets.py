@@ -7,7 +7,7 @@ from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.lib.stage_asset import key_of, stage_asset
 from duplex_bench.records.items import Track
-from duplex_bench.stages import conversation, conversation_inventory, regeneration
+from duplex_bench.stages import conversation, conversation_inventory, recall, recall_speech, regeneration
 
 TRACK: Track = "conversation"
 
@@ -127,21 +127,76 @@ def points(workspace: WorkspaceResource, candidates: pl.DataFrame) -> dg.Output[
 
 @stage_asset(
     TRACK,
+    "identity_prompts",
+    "Who each speaker is, for the system that plays them: written by a text model, or a template.",
+    kind="table",
+    ins=("lively_sessions", "gap_fill", "labels"),
+)
+def identity_prompts(
+    workspace: WorkspaceResource, lively_sessions: pl.DataFrame, gap_fill: pl.DataFrame, labels: pl.DataFrame
+) -> dg.Output[pl.DataFrame]:
+    """One prompt a speaker."""
+    return reported(recall.identity_prompts(workspace.open(), lively_sessions, gap_fill, labels))
+
+
+@stage_asset(
+    TRACK,
+    "recall_facts",
+    "Facts stated early in a conversation: found by a text model, or planted in synthetic sessions.",
+    kind="table",
+    ins=("lively_sessions", "gap_fill", "labels"),
+)
+def recall_facts(
+    workspace: WorkspaceResource, lively_sessions: pl.DataFrame, gap_fill: pl.DataFrame, labels: pl.DataFrame
+) -> dg.Output[pl.DataFrame]:
+    """Find what can be asked about."""
+    return reported(recall.recall_facts(workspace.open(), lively_sessions, gap_fill, labels))
+
+
+@stage_asset(
+    TRACK,
+    "recall_questions",
+    "The question about each fact, or the rule that dropped it; and one general question a conversation.",
+    kind="table",
+    ins=("lively_sessions", "labels", "recall_facts", "identity_prompts"),
+)
+def recall_questions(workspace: WorkspaceResource, **stored: pl.DataFrame) -> dg.Output[pl.DataFrame]:
+    """Check every question."""
+    names = ("lively_sessions", "labels", "recall_facts", "identity_prompts")
+    return reported(recall.recall_questions(workspace.open(), *(stored[name] for name in names)))
+
+
+@stage_asset(
+    TRACK,
+    "question_speech",
+    "The questions as sound, in the voice of the person who asks: a clone, or an embedded voice.",
+    kind="audio",
+    ins=("lively_sessions", "recall_questions"),
+)
+def question_speech(
+    workspace: WorkspaceResource, lively_sessions: pl.DataFrame, recall_questions: pl.DataFrame
+) -> dg.Output[pl.DataFrame]:
+    """Speak the questions."""
+    return reported(recall_speech.question_speech(workspace.open(), lively_sessions, recall_questions))
+
+
+@stage_asset(
+    TRACK,
     "items",
     "What systems are run on: the history and live stream they hear, and the sealed reference.",
     kind="table",
-    ins=("lively_sessions", "gap_fill", "labels", "points"),
+    ins=("lively_sessions", "gap_fill", "labels", "points", "identity_prompts", "recall_questions", "question_speech"),
 )
-def items(
-    workspace: WorkspaceResource,
-    lively_sessions: pl.DataFrame,
-    gap_fill: pl.DataFrame,
-    labels: pl.DataFrame,
-    points: pl.DataFrame,
-) -> dg.Output[pl.DataFrame]:
-    """Cut stimulus and reference of every point."""
+def items(workspace: WorkspaceResource, **stored: pl.DataFrame) -> dg.Output[pl.DataFrame]:
+    """Cut stimulus and reference of every point and every probe."""
     opened = workspace.open()
-    made = conversation.items(opened, lively_sessions, gap_fill, labels, points)
+    sessions, filled, labels = (stored[name] for name in ("lively_sessions", "gap_fill", "labels"))
+    identities = stored["identity_prompts"]
+    probes = recall.recall_items(
+        opened, sessions, filled, labels, identities, stored["recall_questions"], stored["question_speech"]
+    )
+    told = recall.identity_of(identities)
+    made = conversation.items(opened, sessions, filled, labels, stored["points"], told, probes)
     return reported(regeneration.with_changes(opened, made))
 
 
@@ -182,21 +237,3 @@ def corpus_figures(
 ) -> dg.Output[pl.DataFrame]:
     """Draw the corpus."""
     return reported(conversation_inventory.corpus_figures(workspace.open(), lively_sessions, labels))
-
-
-# Stages of the recall probes: in the graph so that a user sees where they belong, not materialised by anything yet.
-PLANNED = [
-    dg.AssetSpec(
-        key_of(TRACK, name),
-        deps=[key_of(TRACK, dep) for dep in deps],
-        group_name=TRACK,
-        description=description,
-        kinds={"planned"},
-    )
-    for name, deps, description in (
-        ("identity_prompts", ("lively_sessions",), "Not built yet: who each speaker is, written once per speaker."),
-        ("recall_facts", ("lively_sessions", "labels"), "Not built yet: facts stated early in a conversation."),
-        ("recall_questions", ("recall_facts",), "Not built yet: the spoken question about each fact."),
-        ("question_speech", ("recall_questions",), "Not built yet: the question in the user's cloned voice."),
-    )
-]

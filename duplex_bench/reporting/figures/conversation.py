@@ -10,6 +10,7 @@ from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
 from duplex_bench.reporting.figures.log_axis import plain_log_x
 from duplex_bench.reporting.figures.multiparty import Sketch
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
+from duplex_bench.reporting.tables.conversation_recall import KINDS, by_history
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -25,7 +26,12 @@ def conversation_sketches(tables: TrackTables, systems: Sequence[SystemInfo]) ->
     """The figures that this run's data allow; none for another track."""
     if tables.track != "conversation" or not tables.measurements.height:
         return []
-    found = [_first_words(tables, systems), _plane(tables, systems), _turn_ends(tables, systems)]
+    found = [
+        _first_words(tables, systems),
+        _plane(tables, systems),
+        _turn_ends(tables, systems),
+        _recall(tables, systems),
+    ]
     return [sketch for sketch in found if sketch is not None]
 
 
@@ -157,5 +163,38 @@ def _turn_ends(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sketch | N
         f"n = {n} rollouts with words, cumulative, log axes. Words under way at the turn end are drawn at the left "
         "edge; dashed: the person's own length. Rollouts without words are in no curve: their share is in the table of "
         "exceptional outcomes.",
+        make,
+    )
+
+
+def _recall(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sketch | None:
+    rows = by_history(tables).frame.drop_nulls("judged")
+    kinds = [kind for kind in KINDS if kind in set(rows["kind"])]
+    if not kinds:
+        return None
+
+    def make() -> "Figure":
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(0.8 + 3.3 * len(kinds), 3.0), layout="constrained")
+        grid = figure.subplots(1, len(kinds), sharey=True, squeeze=False).flatten()
+        for axes, kind in zip(grid, kinds, strict=True):
+            for place, system in enumerate(systems):
+                mine = rows.filter((pl.col("kind") == kind) & (pl.col("system") == system.name))
+                if mine.height:
+                    axes.plot(mine["history_s"].to_list(), mine["judged"].to_list(), label=system.title, markersize=4,
+                              marker=MARKERS[place % len(MARKERS)], **_ink(place))  # fmt: skip
+            axes.set_title(kind.replace("_", " "))
+            axes.set_ylim(-0.03, 1.03)
+            axes.set_xticks(sorted(rows["history_s"].unique().to_list()))
+            axes.set_xlabel("history (s)")
+        grid[0].set_ylabel("share recalled")
+        _legend(figure)
+        return figure
+
+    return Sketch(
+        "conversation-recall",
+        "Recall by history length",
+        f"n = {rows['n_points'].sum()} rollouts. Intervals and the strict matcher's shares are in the table.",
         make,
     )

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from duplex_bench.reporting.inputs import SystemInfo, Table, TrackTables
 from duplex_bench.reporting.tables.conversation_pauses import by_length, by_tercile, pairs
+from duplex_bench.reporting.tables.conversation_recall import by_history, by_scorer, one_point
 from duplex_bench.reporting.tables.conversation_results import (
     exceptional,
     intervals,
@@ -30,6 +31,9 @@ def conversation_tables(tables: TrackTables, systems: Sequence[SystemInfo] = ())
         by_length(tables),
         by_tercile(tables),
         pairs(tables, references),
+        by_history(tables),
+        by_scorer(tables),
+        one_point(tables),
         exceptional(tables),
         system_cards(tables, systems),
     ]

@@ -1,0 +1,1 @@
+"""Prompts of the recall probes, as reviewed files with id, version and hash."""
