@@ -9,7 +9,6 @@ from typing import Final, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.signal import butter, fftconvolve, sosfiltfilt
 
 from duplex_bench.audio.mixing import rms_dbfs
 from duplex_bench.audio.time import to_samples
@@ -82,6 +81,8 @@ def telephone(samples: Mono, sample_rate_hz: int, settings: AcousticSettings) ->
     if sample_rate_hz <= 2 * settings.telephone_high_hz:
         raise SceneError(f"{sample_rate_hz} Hz cannot carry a band up to {settings.telephone_high_hz} Hz: raise it")
     band = (settings.telephone_low_hz, settings.telephone_high_hz)
+    from scipy.signal import butter, sosfiltfilt
+
     filtered = sosfiltfilt(butter(4, band, "bandpass", fs=sample_rate_hz, output="sos"), samples.astype(np.float64))
     limited = np.clip(filtered, -1.0, 1.0)
     squeezed = np.sign(limited) * np.log1p(_MU * np.abs(limited)) / np.log1p(_MU)
@@ -106,6 +107,8 @@ def room_response(sample_rate_hz: int, settings: AcousticSettings) -> npt.NDArra
 
 def room(samples: Mono, sample_rate_hz: int, settings: AcousticSettings) -> npt.NDArray[np.float64]:
     """``samples`` through the room, cut to their own length and brought to their own level. Float (n,)."""
+    from scipy.signal import fftconvolve
+
     wet: npt.NDArray[np.float64] = fftconvolve(samples.astype(np.float64), room_response(sample_rate_hz, settings))
     wet = wet[: len(samples)]
     energy = float(np.square(wet).mean())

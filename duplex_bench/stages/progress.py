@@ -37,15 +37,19 @@ class EngineClock:
 
     def __init__(self) -> None:
         self.spent_s = 0.0
+        self._depth = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Count the block as work."""
+        """Count the block as work; a block inside another is counted once."""
         began = time.perf_counter()
+        self._depth += 1
         try:
             yield
         finally:
-            self.spent_s += time.perf_counter() - began
+            self._depth -= 1
+            if self._depth == 0:
+                self.spent_s += time.perf_counter() - began
 
 
 engine_clock = EngineClock()
