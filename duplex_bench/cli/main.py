@@ -208,6 +208,25 @@ def review(
     raise typer.Exit(serve_review(_root() / data, profile, host, port, admin or ["admin"], blind, database, name or []))
 
 
+@app.command()
+def trace(
+    measurement_id: Annotated[str, typer.Argument(help="The score's id, or the beginning of it.")],
+    profile: ProfileOption = "demo",
+    system: Annotated[
+        str | None, typer.Option("--system", "-s", help="Whose score, where two cards share a rollout.")
+    ] = None,
+    rescored: Annotated[
+        str | None, typer.Option("--rescored", help="Look in the tables that rescore wrote under this name.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All of it, as JSON.")] = False,
+    data: DataOption = Path("data"),
+) -> None:
+    """Walk a score back: metric, window, item, rollout, audio, words, verdict, prompt, card, code, Dagster asset."""
+    from duplex_bench.cli.trace import show_trace
+
+    show_trace(_root() / data, profile, measurement_id, system, rescored, as_json)
+
+
 app.add_typer(validate.app, name="validate")
 
 
