@@ -15,7 +15,7 @@ from duplex_bench.review.formats import read_regions, write_regions
 from duplex_bench.review.judgements import JudgementLog, ListenerAnswer, WindowCheck
 from duplex_bench.review.material import Material, SessionMaterial, WindowEntry
 from duplex_bench.review.publish import ReviewFolder
-from duplex_bench.review.regions import regions_of
+from duplex_bench.review.regions import as_before, regions_of
 from duplex_bench.review.sound import SessionSound
 from duplex_bench.review.store import OPEN, TOGETHER, Edit, LabelCopy, ReviewStore, Status
 from duplex_bench.storage.digests import draw_order
@@ -157,7 +157,7 @@ class ReviewDesk:
     ) -> dict[str, object]:
         """Replace a copy's regions by those of a label file, as one edit that can be undone."""
         found = self._editable(person, copy_id)
-        regions = read_regions(name, text, self._duration_s(found))
+        regions = as_before(read_regions(name, text, self._duration_s(found)), found.state.regions)
         operations: list[Operation] = [Remove(op="remove", region_id=one.region_id) for one in found.state.regions]
         for number, one in enumerate(regions):
             values = {**asdict(one), "region_id": f"{edit_id[:12]}-{number}"}

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from duplex_bench.conversation.label_types import LabelKind, Speaker
 from duplex_bench.review.errors import ReviewInputError
-from duplex_bench.review.regions import Region, check_regions, ordered, rounded
+from duplex_bench.review.regions import Region, check_regions, ordered
 
 Name = Annotated[str, Field(min_length=1, max_length=64)]
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
@@ -28,7 +28,7 @@ class RegionData(BaseModel):
 
     def region(self) -> Region:
         """As copies keep it."""
-        return Region(self.region_id, self.speaker, self.kind, rounded(self.start_s), rounded(self.end_s))
+        return Region(self.region_id, self.speaker, self.kind, self.start_s, self.end_s)
 
 
 class Add(BaseModel):

@@ -13,7 +13,7 @@ from typing import Final
 
 from duplex_bench.conversation.label_types import SPEAKERS
 from duplex_bench.review.errors import ReviewInputError
-from duplex_bench.review.regions import KINDS, Region, check_regions, clipped, ordered, region_of
+from duplex_bench.review.regions import DECIMALS, KINDS, Region, check_regions, clipped, ordered, region_of
 
 Reader = Callable[[str, str], list[Region]]
 Writer = Callable[[str, Sequence[Region], float], str]
@@ -84,7 +84,9 @@ def _read_audacity(name: str, text: str) -> list[Region]:
 
 
 def _write_audacity(_: str, regions: Sequence[Region], __: float) -> str:
-    return "".join(f"{one.start_s:.4f}\t{one.end_s:.4f}\t{one.speaker} {one.kind}\n" for one in regions)
+    return "".join(
+        f"{one.start_s:.{DECIMALS}f}\t{one.end_s:.{DECIMALS}f}\t{one.speaker} {one.kind}\n" for one in regions
+    )
 
 
 def _read_rttm(name: str, text: str) -> list[Region]:
@@ -112,7 +114,8 @@ def _read_rttm(name: str, text: str) -> list[Region]:
 def _write_rttm(session_id: str, regions: Sequence[Region], _: float) -> str:
     file = session_id.replace(" ", "_")
     return "".join(
-        f"SPEAKER {file} {SPEAKERS.index(one.speaker) + 1} {one.start_s:.4f} {one.end_s - one.start_s:.4f} "
+        f"SPEAKER {file} {SPEAKERS.index(one.speaker) + 1} {one.start_s:.{DECIMALS}f} "
+        f"{one.end_s - one.start_s:.{DECIMALS}f} "
         f"<NA> {one.kind} {one.speaker} <NA> <NA>\n"
         for one in regions
     )

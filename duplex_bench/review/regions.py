@@ -10,8 +10,8 @@ from duplex_bench.conversation.label_types import SPEAKERS, Label, LabelKind, Sp
 from duplex_bench.review.errors import ReviewInputError
 
 KINDS: Final[tuple[LabelKind, ...]] = get_args(LabelKind)
-# Times are kept to a tenth of a millisecond: finer than a sample at 8 kHz, and equal after a round trip through text.
-DECIMALS: Final = 4
+# Times in text files: far finer than a sample, so that a label that went through a file still cuts the same audio.
+DECIMALS: Final = 9
 # Two regions that share a boundary do not overlap, whatever rounding did to it.
 TOUCHING_S: Final = 1e-6
 # A label shorter than this cannot be seen or grasped (ours).
@@ -35,15 +35,19 @@ class Region:
 
 
 def rounded(value: float) -> float:
-    """Seconds as copies keep them."""
+    """Seconds as text files hold them."""
     return round(float(value), DECIMALS)
 
 
 def regions_of(labels: Iterable[Label]) -> list[Region]:
-    """The engine's labels as the regions a reviewer begins with; ids by their order in time."""
+    """The engine's labels as the regions a reviewer begins with; ids by their order in time.
+
+    Times stay as they are, to the last bit: a label that nobody touches must not move, or everything that hangs on it
+    would be run again.
+    """
     ordered = sorted(labels, key=lambda label: (label.start_s, label.end_s, label.speaker, label.kind))
     return [
-        Region(f"e{number}", label.speaker, label.kind, rounded(label.start_s), rounded(label.end_s))
+        Region(f"e{number}", label.speaker, label.kind, float(label.start_s), float(label.end_s))
         for number, label in enumerate(ordered)
     ]
 
@@ -116,7 +120,22 @@ def check_regions(regions: Sequence[Region], duration_s: float, where: str) -> N
 
 def clipped(regions: Iterable[Region], duration_s: float) -> list[Region]:
     """Regions cut to the recording: a boundary that rounding put beyond its end comes back to it."""
+    return [Region(one.region_id, one.speaker, one.kind, one.start_s, min(one.end_s, duration_s)) for one in regions]
+
+
+def as_before(regions: Iterable[Region], known: Sequence[Region]) -> list[Region]:
+    """Regions of a file with boundaries that the file only rounded put back where they were, within 1 microsecond."""
+    exact: dict[tuple[Speaker, LabelKind, int], float] = {}
+    for one in known:
+        for at_s in (one.start_s, one.end_s):
+            for step in (-1, 0, 1):
+                exact.setdefault((one.speaker, one.kind, round(at_s / TOUCHING_S) + step), at_s)
+
+    def settled(region: Region, at_s: float) -> float:
+        found = exact.get((region.speaker, region.kind, round(at_s / TOUCHING_S)), at_s)
+        return found if abs(found - at_s) <= TOUCHING_S else at_s
+
     return [
-        Region(one.region_id, one.speaker, one.kind, one.start_s, min(one.end_s, rounded(duration_s)))
+        Region(one.region_id, one.speaker, one.kind, settled(one, one.start_s), settled(one, one.end_s))
         for one in regions
     ]

@@ -261,13 +261,18 @@ def test_submitted_and_approved_labels_are_in_force(enter, review, tmp_path):
     ben.click(".region.backchannel")
     ben.keyboard.press("Delete")
     stored(ben)
+    ben.evaluate("() => { editor.select('e5'); editor.change('set end', { end_s: 14.5 }); }")
+    stored(ben)
     ben.click(".submit")
     ben.wait_for_selector(".chip.submitted")
     (copy,) = review.desk.store.copies(SESSION)
     ada = enter("Ada", f"#/session/{SESSION}/{copy.copy_id}")
     ada.click(".approve")
     ada.wait_for_selector(".chip.approved")
-    assert len(approved(tmp_path / "reviews")[SESSION]) == 5
+    labels = approved(tmp_path / "reviews")[SESSION]
+    assert len(labels) == 5
+    # What nobody touched is where the engine put it, to the last bit.
+    assert (labels[-1].start_s, labels[-1].end_s) == (12 + 1 / 3, 14.5)
 
 
 def test_two_editors_of_one_copy_see_the_conflict_and_both_edits_stay(enter, review):

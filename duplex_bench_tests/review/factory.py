@@ -21,7 +21,7 @@ LABELS = (
     Label("right", "backchannel", 3.0, 3.3, "short", 0.7),
     Label("right", "turn", 6.5, 10.0, "other_starts", 0.9),
     Label("left", "turn", 10.5, 11.0, "other_starts", 0.6),
-    Label("left", "turn", 12.0, 15.0, "nobody", 0.9),
+    Label("left", "turn", 12 + 1 / 3, 15.0, "nobody", 0.9),
 )
 FLAGS = (Flag("left", "turn", 10.5, 11.0, "short_lexical_turn", "a turn with words lasts 500 ms"),)
 

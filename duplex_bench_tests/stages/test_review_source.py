@@ -47,7 +47,7 @@ def run(tmp_path):
     }  # fmt: skip
     engine = pl.DataFrame(
         [
-            ("V1/odd", "left", "turn", 1.0, 2.0, "nobody", 0.9, "engine"),
+            ("V1/odd", "left", "turn", 1.0, 2.0592234567891, "nobody", 0.9, "engine"),
             ("V1/odd", "right", "turn", 3.0, 3.2, "nobody", 0.9, "engine"),
             ("other", "left", "turn", 1.0, 2.0, "nobody", 0.9, "engine"),
         ],
@@ -114,7 +114,7 @@ def test_approved_labels_take_the_engine_s_place_in_the_next_run(run):
     result = conversation.labels(workspace, engine)
     rows = {(one["session_id"], one["kind"], one["end_s"], one["source"]) for one in result.frame.iter_rows(named=True)}
     assert rows == {
-        ("V1/odd", "turn", 2.0, "review"), ("V1/odd", "backchannel", 3.3, "review"), ("other", "turn", 2.0, "engine"),
+        ("V1/odd", "turn", 2.0592234567891, "review"), ("V1/odd", "backchannel", 3.3, "review"), ("other", "turn", 2.0, "engine"),
     }  # fmt: skip
     desk.decide(ada, copy["copy_id"], 1, "return", "look again")
     assert conversation.observe_reviews(workspace).digest == before

@@ -4,6 +4,7 @@ import { clock, dialog, download, el, main, notice, typing } from "./dom.js";
 import { KIND_NAMES, KINDS, Lanes, SIDES } from "./lanes.js";
 import { Panel } from "./panel.js";
 import { Player } from "./player.js";
+import { Ruler } from "./ruler.js";
 import { Saver } from "./saver.js";
 import { Spectrogram } from "./spectrogram.js";
 
@@ -48,10 +49,11 @@ class Editor {
       playRegion: (id) => { const one = this.region(id); this.player.play(one.start_s, one.end_s); },
     });
     this.spectrogram = new Spectrogram(this.player, this.material.session_id);
+    this.ruler = new Ruler(this.player);
     this.panel = new Panel(this);
     this.cursor = el("div", { class: "cursor" });
     this.marker = el("div", { class: "highlight" });
-    this.track = el("div", { class: "stack" }, wave, this.spectrogram.node, this.lanes.track, this.marker, this.cursor);
+    this.track = el("div", { class: "stack" }, wave, this.ruler.node, this.spectrogram.node, this.lanes.track, this.marker, this.cursor);
     const sides = SIDES.map((side, channel) => el("div", { class: `side ${side}` }, el("strong", {}, side === "left" ? "Left" : "Right"),
       el("span", {},
         el("button", { class: "small solo", "data-side": side, title: `Hear only this side (${side === "left" ? "L" : "R"})`, onclick: () => this.solo(channel) }, "Solo"),
@@ -119,6 +121,7 @@ class Editor {
       if (this.selected && !this.region(this.selected)) this.selected = null;
       const open = this.material.flags.filter((flag) => !this.flags[flag.key]).map((flag) => this.flagRegion.get(flag.key));
       this.lanes.draw(this.regions, this.material.words, this.selected, new Set(open));
+      this.ruler.draw();
       this.spectrogram.draw();
       this.panel.draw();
       const chosen = this.region(this.selected);
@@ -245,8 +248,10 @@ class Editor {
 
   fit() {
     const one = this.region(this.selected);
-    if (one) this.player.show(one.start_s, one.end_s);
-    else notice("Select a label first.", "warn");
+    if (one) {
+      this.player.show(one.start_s, one.end_s);
+      this.player.seek(one.start_s);
+    } else notice("Select a label first.", "warn");
   }
 
   solo(channel) { this.player.setSolo(channel); this.redraw(); }
@@ -275,6 +280,7 @@ class Editor {
     } : {
       " ": () => (event.shiftKey && chosen ? this.player.play(chosen.start_s, chosen.end_s) : this.player.toggle()),
       ArrowLeft: () => this.player.seek(time - (event.shiftKey ? 0.05 : 1)), ArrowRight: () => this.player.seek(time + (event.shiftKey ? 0.05 : 1)),
+      ArrowUp: () => this.player.stretch(1.5), ArrowDown: () => this.player.stretch(1 / 1.5),
       Tab: () => this.step(event.shiftKey ? -1 : 1), Home: () => this.player.seek(0), Escape: () => this.select(null),
       n: () => this.nextFlag(1), p: () => this.nextFlag(-1), k: () => this.keepFlag(),
       s: () => this.split(), m: () => this.merge(), Delete: () => this.remove(), Backspace: () => this.remove(),

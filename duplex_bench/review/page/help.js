@@ -2,7 +2,7 @@ import { dialog, el } from "./dom.js";
 
 const KEYS = [
   ["Listen", [["Space", "play, pause"], ["Shift Space", "play the selected label"], ["← →", "1 s back, on (with Shift: 0.05 s)"], [", .", "slower, faster"], ["L R", "hear only left, only right"]]],
-  ["Look", [["+ −", "zoom in, out (or Ctrl and wheel)"], ["0", "whole session"], ["F", "zoom to the selected label"], ["G", "spectrogram"], ["Wheel", "move along"]]],
+  ["Look", [["+ −", "zoom in, out (or Ctrl and wheel)"], ["↑ ↓", "taller, flatter waveforms"], ["0", "whole session"], ["F", "zoom to the selected label"], ["G", "spectrogram"], ["Wheel", "move along"]]],
   ["Flags", [["N P", "next, previous open flag"], ["K", "keep the flagged label as it is"]]],
   ["Labels", [["Tab", "next label (with Shift: previous)"], ["1 … 5", "turn, pause, backchannel, overlap, failed take"], ["[ ]", "start, end of the label to the cursor"], ["S", "split at the cursor"], ["M", "merge with the next of its kind"], ["X", "to the other side"], ["Delete", "remove"], ["Ctrl Z, Ctrl Y", "undo, redo"], ["Esc", "select nothing"]]],
 ];

@@ -4,7 +4,7 @@ import { clock, dialog, download, el, notice } from "./dom.js";
 import { told } from "./editor.js";
 import { KIND_NAMES, KINDS, SIDES } from "./lanes.js";
 
-const FLAG_NAMES = { gap_fill_turn: "half its words are machine-filled", short_lexical_turn: "very short turn", projection_keeps_floor: "speaker may go on", projection_hands_over: "may be a turn" };
+const FLAG_NAMES = { gap_fill_turn: "half its words are by machine", short_lexical_turn: "very short turn", projection_keeps_floor: "speaker may go on", projection_hands_over: "may be a turn" };
 const FORMATS = [[".TextGrid", "Praat TextGrid"], [".rttm", "RTTM"], [".txt", "Audacity labels"], [".json", "JSON"]];
 
 export class Panel {

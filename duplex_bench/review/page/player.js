@@ -27,7 +27,6 @@ export class Player {
       container: this.container, media: this.media, peaks, duration: this.duration, minPxPerSec: 1,
       cursorWidth: 0, autoScroll: true, autoCenter: false, dragToSeek: false, normalize: false,
       splitChannels: CHANNELS.map((channel) => ({ height: 104, waveColor: colours[channel], progressColor: colours[channel], overlay: false })),
-      plugins: [WaveSurfer.Timeline.create({ height: 18, style: { fontSize: "11px" } })],
     });
     await new Promise((resolve) => { this.surfer.once("ready", resolve); });
     return this;
@@ -41,6 +40,12 @@ export class Player {
   x(seconds) { return seconds * this.pps - this.scroll; }
   at(x) { return Math.min(this.duration, Math.max(0, (x + this.scroll) / this.pps)); }
   get visible() { return [this.at(0), this.at(this.width)]; }
+
+  stretch(factor) {
+    // How tall the waveforms are drawn: quiet talk can be made visible, loud talk is then cut off.
+    this.height = Math.min(32, Math.max(1, (this.height ?? 1) * factor));
+    this.surfer.setOptions({ barHeight: this.height });
+  }
 
   seek(seconds) {
     this.stopAt = null;

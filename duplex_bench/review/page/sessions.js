@@ -22,6 +22,6 @@ export async function showSessions(me) {
   });
   main().replaceChildren(
     el("h1", {}, "Sessions"),
-    el("p", { class: "quiet" }, `${sessions.length} sessions, ${done} approved. Open one: it makes a copy of the ${me.blind && !me.administrator ? "empty" : "engine's"} labels that is yours; every change is stored at once.`),
-    el("table", {}, el("thead", {}, el("tr", {}, ["Session", "Length", "Flags looked at", "Windows", "Yours", "Others", ""].map((head) => el("th", {}, head)))), el("tbody", {}, rows)));
+    el("p", { class: "quiet" }, `${sessions.length} ${sessions.length === 1 ? "session" : "sessions"}, ${done} approved. Open one: it makes a copy of the ${me.blind && !me.administrator ? "empty" : "engine's"} labels that is yours; every change is stored at once.`),
+    el("table", {}, el("thead", {}, el("tr", {}, ["Session", "Length", "Flags looked at", "Windows", "Yours", "Others", ""].map((head, i) => el("th", { class: i > 0 && i < 4 && "number" }, head)))), el("tbody", {}, rows)));
 }
