@@ -71,6 +71,8 @@ def summary_part(tracks: Sequence[str], systems: Sequence[str]) -> Part:
     keys: list[dg.AssetKey] = []
     for track in tracks:
         keys += _keys(track, OVER_ALL)
+    if "conversation" in tracks:
+        keys += _keys("conversation", ("gate_calibration",))
     reads: list[tuple[dg.AssetKey, str | None]] = [(dg.AssetKey(["conversation", "candidates"]), None)]
     for track in tracks:
         reads += [(dg.AssetKey([track, name]), None) for name in SHARED[track] if name in READ_BY_REPORT]

@@ -46,7 +46,7 @@ evaluate_system = dg.define_asset_job(
 publish_report = dg.define_asset_job(
     "publish_report",
     _keys("multiparty", "statistics", "comparisons", "tables", "figures")
-    | _keys("conversation", "statistics", "comparisons", "tables", "figures")
+    | _keys("conversation", "statistics", "comparisons", "tables", "figures", "gate_calibration")
     | _keys("results", "voice_quality", "report"),
     description="Statistics, tables, figures and the report over all systems.",
 )

@@ -29,6 +29,7 @@ VERSIONS: Mapping[str, int] = {
     "points": 1,
     "bounds": 1,
     "corpus_figures": 1,
+    "gate_calibration": 1,
     "identity_prompts": 1,
     "recall_facts": 1,
     "recall_questions": 1,

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from duplex_bench.audio.gate import GateSettings
 from duplex_bench.conversation.curation_rules import CurationSettings
+from duplex_bench.conversation.gate_calibration import CalibrationSettings
 from duplex_bench.conversation.generator import GeneratorSettings
 from duplex_bench.conversation.labels import LabelRules
 from duplex_bench.conversation.ranking import RankingSettings
@@ -110,6 +111,7 @@ class ConversationSettings:
     ranking: RankingSettings = field(default_factory=RankingSettings)
     scoring: ConversationScoring = field(default_factory=ConversationScoring)
     recall: RecallSettings = field(default_factory=RecallSettings)
+    calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     history_s: float = 164.0
     sample_rate_hz: int = 24_000
     gap_fill_min_s: float = 0.35

@@ -8,6 +8,7 @@ from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.lib.stage_asset import key_of, stage_asset
 from duplex_bench.records.items import Track
 from duplex_bench.stages import conversation, conversation_inventory, recall, recall_speech, regeneration
+from duplex_bench.stages import gate_calibration as calibration
 
 TRACK: Track = "conversation"
 
@@ -237,3 +238,17 @@ def corpus_figures(
 ) -> dg.Output[pl.DataFrame]:
     """Draw the corpus."""
     return reported(conversation_inventory.corpus_figures(workspace.open(), lively_sessions, labels))
+
+
+@stage_asset(
+    TRACK,
+    "gate_calibration",
+    "The energy gate against words, per system: sweep, Otsu, AUC, controls. Off unless the profile asks for it.",
+    kind="table",
+    ins=("items", "rollouts"),
+)
+def gate_calibration(
+    workspace: WorkspaceResource, items: pl.DataFrame, rollouts: dict[str, pl.DataFrame]
+) -> dg.Output[pl.DataFrame]:
+    """Label stored rollouts and sweep the gate."""
+    return reported(calibration.gate_calibration(workspace.open(), items, rollouts))

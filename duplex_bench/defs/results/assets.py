@@ -20,7 +20,7 @@ NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figure
 
 
 # Tables that belong to a track, not to a system.
-BESIDE = ("inventory", "construction", "transcript_decisions", "corpus_inventory")
+BESIDE = ("inventory", "construction", "transcript_decisions", "corpus_inventory", "gate_calibration")
 
 
 def _where_made(*key: str) -> dg.AssetIn:
@@ -34,6 +34,7 @@ def _ins() -> Mapping[str, dg.AssetIn]:
     found["construction"] = _where_made("multiparty", "construction")
     found["transcript_decisions"] = _where_made("multiparty", "transcript_decisions")
     found["corpus_inventory"] = _where_made("conversation", "inventory")
+    found["gate_calibration"] = _where_made("conversation", "gate_calibration")
     found["corpus_figures"] = _where_made("conversation", "corpus_figures")
     found["candidates"] = _where_made("conversation", "candidates")
     found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
