@@ -140,6 +140,13 @@ class ReviewStore:
             ReviewInputError: the edit breaks a rule.
             NotAllowedError: the copy is approved or superseded.
         """
+        try:
+            return self._edit(copy_id, person, edit, duration_s)
+        except IntegrityError:
+            # The same edit came twice at once and the other was first.
+            raise _gone_on(self.copy(copy_id).version) from None
+
+    def _edit(self, copy_id: int, person: str, edit: Edit, duration_s: float) -> LabelCopy:
         with self.transaction() as connection:
             found = _known(connection, COPIES.c.copy_id == copy_id)
             if connection.execute(select(EDITS.c.edit_id).where(EDITS.c.edit_id == edit.edit_id)).first():

@@ -305,6 +305,20 @@ def test_edits_made_while_the_server_is_away_wait_and_are_stored(enter, review):
     assert (regions(review, "Ben")["e0"].start_s, regions(review, "Ben")["e0"].end_s) == (0.9, 6.2)
 
 
+def test_after_a_restart_one_signs_in_again_and_waiting_edits_are_stored(enter, review):
+    page = enter("Ben")
+    review.stop()
+    page.evaluate("() => { editor.select('e0'); editor.change('set end', { end_s: 6.2 }); }")
+    page.wait_for_selector(".saved.wrong")
+    review.app = create_app(review.desk)  # Forgets who was signed in.
+    review.start()
+    page.wait_for_selector("#name")
+    page.click("text=Start")
+    page.wait_for_selector(".region")
+    stored(page)
+    assert regions(review, "Ben")["e0"].end_s == 6.2
+
+
 def test_window_check_and_listener_task(enter, review):
     page = enter("Ben", "#/windows")
     page.wait_for_selector(".accept")

@@ -33,14 +33,14 @@ export class Panel {
     this.part("title", [copy.owner, copy.status], () => [
       el("strong", {}, editor.material.session_id),
       el("div", {}, copy.owner === editor.me.name ? "your copy" : `copy of ${copy.owner}`, " ", el("span", { class: `chip ${copy.status}` }, copy.status))]);
-    this.part("selection", [chosen, editor.editable], () => this.drawSelection(chosen));
+    this.part("selection", [chosen ?? null, editor.editable], () => this.drawSelection(chosen));
     this.part("flags", [editor.flags, editor.flagAt], () => this.drawFlags());
     this.part("decision", [copy.status, copy.version === 0, copy.editable, copy.decisions, editor.saver.pending.length > 0], () => this.drawDecision(copy));
   }
 
   drawSelection(one) {
     const { editor } = this;
-    if (!one) return [el("h2", {}, "Selected label"), el("p", { class: "quiet" }, "None. Click a label, or drag over an empty lane to make one.")];
+    if (!one) return [el("h2", {}, "Selected label"), el("p", { class: "quiet" }, editor.editable ? "None. Click a label, or drag over an empty lane to make one." : "None. Click a label to see it.")];
     const time = (name, label) => {
       const input = el("input", { type: "number", step: 0.01, min: 0, value: one[name].toFixed(3), "aria-label": label, disabled: !editor.editable });
       input.addEventListener("change", () => editor.change(label.toLowerCase(), { [name]: Number(input.value) }));

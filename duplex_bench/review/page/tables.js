@@ -17,7 +17,7 @@ export async function showTables() {
     const rows = await api.get(`tables/${name}`);
     const columns = rows.length ? Object.keys(rows[0]) : [];
     return el("section", {}, el("h2", {}, title, " ", el("a", { class: "small", href: `/api/tables/${name}?form=csv`, download: `${name}.csv` }, "CSV")), el("p", { class: "quiet" }, note),
-      rows.length ? el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, columns.map((one) => el("th", { class: typeof rows[0][one] === "number" && "number" }, one.replaceAll("_", " "))))),
+      rows.length ? el("div", { class: "scroll" }, el("table", {}, el("thead", {}, el("tr", {}, columns.map((one) => el("th", { class: rows.some((row) => typeof row[one] === "number") && "number" }, one.replaceAll("_", " "))))),
         el("tbody", {}, rows.map((row) => el("tr", {}, columns.map((one) => el("td", { class: typeof row[one] === "number" ? "number" : "" }, cell(row[one])))))))) : el("p", {}, "Nothing yet."));
   }));
   main().replaceChildren(el("h1", {}, "Agreement"), ...parts);
