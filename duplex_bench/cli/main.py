@@ -200,11 +200,16 @@ def review(
     name: Annotated[
         list[str] | None, typer.Option("--host-name", help="A name by which browsers reach it; repeat for several.")
     ] = None,
+    export: Annotated[
+        Path | None, typer.Option("--export", help="Write the agreement tables as CSV into this folder; serve nothing.")
+    ] = None,
     data: DataOption = Path("data"),
 ) -> None:
     """Correct labels by ear and eye: two waveforms, flags to look at, window check, listener task."""
-    from duplex_bench.cli.review import serve_review
+    from duplex_bench.cli.review import export_review, serve_review
 
+    if export is not None:
+        raise typer.Exit(export_review(_root() / data, profile, database, export))
     raise typer.Exit(serve_review(_root() / data, profile, host, port, admin or ["admin"], blind, database, name or []))
 
 
@@ -225,6 +230,27 @@ def trace(
     from duplex_bench.cli.trace import show_trace
 
     show_trace(_root() / data, profile, measurement_id, system, rescored, as_json)
+
+
+@app.command()
+def rescore(
+    settings: Annotated[
+        list[str] | None, typer.Argument(help="Settings to change, as gate.threshold=0.02; several may be given.")
+    ] = None,
+    profile: ProfileOption = "demo",
+    other: Annotated[
+        str | None, typer.Option("--with", help="A TOML file whose settings replace the run's; it may be partial.")
+    ] = None,
+    track: TrackOption = "all",
+    name: Annotated[str, typer.Option("--name", help="Name of the result; default: that of --with or a digest.")] = "",
+    limit: LimitOption = None,
+    every: Annotated[bool, typer.Option("--all", help="Print every estimate that moved.")] = False,
+    data: DataOption = Path("data"),
+) -> None:
+    """Score stored rollouts under another gate, detector, recogniser, judge or metric setting; runs no system."""
+    from duplex_bench.cli.rescore import show_rescore
+
+    show_rescore(_root() / data, profile, track, settings or [], other, name, limit, every)
 
 
 app.add_typer(validate.app, name="validate")
