@@ -253,6 +253,24 @@ def rescore(
     show_rescore(_root() / data, profile, track, settings or [], other, name, limit, every)
 
 
+@app.command()
+def compare(
+    system_a: Annotated[str, typer.Argument(help="A system of the run.")],
+    system_b: Annotated[str, typer.Argument(help="Another; differences are the first minus this one.")],
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="A metric by id; repeat for several. Default: headline.")
+    ] = None,
+    profile: ProfileOption = "demo",
+    examples: Annotated[int, typer.Option("--examples", min=0, help="Windows shown by metric and condition.")] = 3,
+    limit: LimitOption = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """Compare two systems on the windows they share: difference, interval, tests, and where they differ most."""
+    from duplex_bench.cli.compare import show_compare
+
+    show_compare(_root() / data, profile, system_a, system_b, metric or [], examples, limit)
+
+
 app.add_typer(validate.app, name="validate")
 
 

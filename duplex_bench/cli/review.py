@@ -4,12 +4,30 @@ import os
 from pathlib import Path
 
 from duplex_bench.cli.console import console
+from duplex_bench.review import exports
 from duplex_bench.review.access import ReviewSettings
 from duplex_bench.stages.review_source import open_review
 from duplex_bench.stages.workspace import open_workspace
+from duplex_bench.storage.object_store import FolderStore
 
 TOKEN, ADMINISTRATOR_TOKEN = "DUPLEX_BENCH_REVIEW_TOKEN", "DUPLEX_BENCH_REVIEW_ADMIN_TOKEN"
 DATABASE = "DUPLEX_BENCH_REVIEW_DATABASE"
+
+
+def export_review(data: Path, profile: str, database: str | None, folder: Path) -> int:
+    """Write every agreement table as ``folder/<name>.csv``; returns the exit code.
+
+    Raises:
+        ValueError: nothing to review, or no usable database.
+        OSError: the database does not answer, or the folder cannot be written.
+    """
+    desk = open_review(open_workspace(profile, data), ReviewSettings(), database or os.environ.get(DATABASE))
+    store = FolderStore(folder)
+    for name in exports.NAMES:
+        rows = exports.table(desk, name)
+        store.put(f"{name}.csv", exports.csv(rows).encode())
+        console.print(f"{folder / name}.csv: {len(rows)} rows", highlight=False, soft_wrap=True)
+    return 0
 
 
 def serve_review(
@@ -28,7 +46,8 @@ def serve_review(
 
     Raises:
         ValueError: nothing to review, another host than loopback without tokens, or no usable database.
-        OSError: the database does not answer, or the port is taken.
+        OSError: the database does not answer.
+        SystemExit: the port is taken.
     """
     import uvicorn
 

@@ -114,7 +114,22 @@ def test_approved_labels_take_the_engine_s_place_in_the_next_run(run):
     result = conversation.labels(workspace, engine)
     rows = {(one["session_id"], one["kind"], one["end_s"], one["source"]) for one in result.frame.iter_rows(named=True)}
     assert rows == {
-        ("V1/odd", "turn", 2.0592234567891, "review"), ("V1/odd", "backchannel", 3.3, "review"), ("other", "turn", 2.0, "engine"),
+        ("V1/odd", "turn", 2.0592234567891, "review"),
+        ("V1/odd", "backchannel", 3.3, "review"), ("other", "turn", 2.0, "engine"),
     }  # fmt: skip
     desk.decide(ada, copy["copy_id"], 1, "return", "look again")
     assert conversation.observe_reviews(workspace).digest == before
+
+
+def test_every_table_is_written_as_csv(run, tmp_path):
+    from duplex_bench.cli.review import export_review
+
+    workspace, _ = run
+    desk, ben, ada = open_desk(workspace), Person("Ben", False), Person("Ada", True)
+    copy = desk.open_copy(ben, "V1/odd", "mine")
+    desk.decide(ben, copy["copy_id"], 0, "submit", "")
+    desk.decide(ada, copy["copy_id"], 0, "approve", "")
+    assert export_review(workspace.data, "demo", None, tmp_path / "out") == 0
+    table = pl.read_csv(tmp_path / "out" / "engine-agreement.csv")
+    assert table.filter(pl.col("measure") == "engine turns matched")["share"].to_list() == [1.0]
+    assert (tmp_path / "out" / "listeners.csv").read_text() == ""
