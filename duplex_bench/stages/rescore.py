@@ -240,9 +240,7 @@ def _notice(
     run: str, changes: Sequence[Change], moves: pl.DataFrame, windows: pl.DataFrame, rankings: pl.DataFrame
 ) -> str:
     moved = only_moved(moves).height
-    versions = sorted(
-        set(windows.filter(pl.col("metric_version_before") != pl.col("metric_version_after"))["metric"])
-    )
+    versions = sorted(set(windows.filter(pl.col("metric_version_before") != pl.col("metric_version_after"))["metric"]))
     why = [f"{change.setting} {change.before} -> {change.after}" for change in changes]
     why += [f"metric {metric} has another version" for metric in versions]
     told = "; ".join(why) or "no setting changed"
