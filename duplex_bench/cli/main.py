@@ -274,6 +274,25 @@ def compare(
 app.add_typer(validate.app, name="validate")
 
 
+@app.command(name="corpus-files")
+def corpus_files(
+    file_list: Annotated[Path, typer.Argument(help="filelist.csv of the Seamless Interaction release.")],
+    selection: Annotated[
+        Path | None, typer.Option("--selection", help="Interactions wanted, one a line. Default: all.")
+    ] = None,
+    bucket: Annotated[bool, typer.Option("--bucket", help="Object keys of the bucket instead of archives.")] = False,
+    label: Annotated[str, typer.Option(help="naturalistic or improvised.")] = "naturalistic",
+) -> None:
+    """Print what to download for the interactions you want: archives, or single objects. Downloads nothing."""
+    from duplex_bench.conversation import seamless_archives as archives
+
+    keys = archives.read_selection(selection) if selection else None
+    listed = archives.read_file_list(file_list, label)
+    needed = archives.needed_s3_keys(listed, keys) if bucket else archives.needed_archives(listed, keys)
+    for path in needed:
+        typer.echo(path)
+
+
 @app.command()
 def ui(port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000, profile: ProfileOption = "demo") -> None:
     """Open the Dagster UI on 127.0.0.1 with the runs made here."""

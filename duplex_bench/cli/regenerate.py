@@ -59,7 +59,8 @@ def regenerate(root: Path, data: Path, profile: str, systems: Sequence[str]) -> 
     console.print(_summary(found))
     changed = found.frame.filter(pl.col("change") != "unchanged")
     if changed.height:
-        console.print(_changed(changed))
+        named = changed.rename({"cluster": "session", "condition": "kind"}).sort("change", "session", "item_id")
+        _tell_changed(named, workspace.table_key(("conversation", "regenerated"), None))
     due = {name: regeneration.rollouts_due(workspace, after, card) for name, card in chosen.cards.items()}
     told = ", ".join(f"{name} {number}" for name, number in due.items())
     console.print(f"rollouts due: {told}", highlight=False)
@@ -81,12 +82,10 @@ def _summary(found: regeneration.Regenerated) -> Table:
     return table
 
 
-def _changed(frame: pl.DataFrame) -> Table:
-    left_out = max(frame.height - _SHOWN, 0)
-    table = Table(title="Changed", box=None, caption=f"and {left_out} more" if left_out else None)
-    for name in ("item", "session", "kind", "change", "stimulus before", "stimulus after"):
-        table.add_column(name)
+def _tell_changed(frame: pl.DataFrame, stored: str) -> None:
+    """One line an item, whole ids, so that they can be searched for in the report."""
     for row in frame.head(_SHOWN).iter_rows(named=True):
-        digests = [(row[name] or "-")[:10] for name in ("before", "after")]
-        table.add_row(row["item_id"], row["cluster"], row["condition"], row["change"], *digests)
-    return table
+        told = f"{row['change']:17}{row['item_id']}  {row['session']}  {row['kind']}"
+        console.print(told, highlight=False, soft_wrap=True)
+    if frame.height > _SHOWN:
+        console.print(f"and {frame.height - _SHOWN} more in {stored}", highlight=False, soft_wrap=True)

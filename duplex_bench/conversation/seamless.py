@@ -20,7 +20,7 @@ from duplex_bench.conversation.timed_rows import cut_speech, cut_words
 LICENCE: Final = "CC BY-NC 4.0"
 
 # Anchored, and with the letter that the official pattern loses (A.2).
-_FILE_ID: Final = re.compile(r"^(?P<key>(?P<vendor>V\d+)_S\d+_I(?P<prompt>\d+))_(?P<participant>P\d+[A-Z]?)$")
+FILE_ID: Final = re.compile(r"^(?P<key>(?P<vendor>V\d+)_S\d+_I(?P<prompt>\d+))_(?P<participant>P\d+[A-Z]?)$")
 _ECHO_LETTERS: Final = 5
 _ECHO_S: Final = 0.3
 
@@ -35,6 +35,7 @@ class SeamlessRules:
         min_duration_s: shorter interactions are left out (the paper: 420 s).
         max_length_difference_s: the longer side is trimmed up to this, beyond it the pair is rejected (ours).
         max_crosstalk_share: pairs with a larger share of echoed words are rejected (normal: 0 to 0.04; A.6).
+        only: interaction keys to read; None reads all.
         side: repairs of one side.
     """
 
@@ -43,6 +44,7 @@ class SeamlessRules:
     min_duration_s: float = 0.0
     max_length_difference_s: float = 30.0
     max_crosstalk_share: float = 0.10
+    only: frozenset[str] | None = None
     side: SideRules = field(default_factory=SideRules)
 
 
@@ -71,7 +73,8 @@ def load_seamless(root: Path, rules: SeamlessRules | None = None) -> LoadedSessi
     pairs: dict[str, list[_FileSet]] = {}
     rejections: list[Rejection] = []
     for found in _file_sets(base, rules.splits, rejections):
-        pairs.setdefault(found.key, []).append(found)
+        if rules.only is None or found.key in rules.only:
+            pairs.setdefault(found.key, []).append(found)
     listed = _listed_partners(root)
     silent = _charades(root)
     sessions: list[Session] = []
@@ -90,7 +93,7 @@ def _file_sets(base: Path, splits: Sequence[str], rejections: list[Rejection]) -
         for path in sorted((base / split).glob("*/*/*")):
             if path.suffix not in {".wav", ".json"}:
                 continue
-            match = _FILE_ID.match(path.stem)
+            match = FILE_ID.match(path.stem)
             if match is None:
                 message = f"{path.stem!r} is no file id of the corpus"
                 rejections.append(Rejection(str(path), "file_id", message, "name it V.._S...._I........_P...."))
@@ -198,7 +201,7 @@ def _listed_partners(root: Path) -> dict[str, list[tuple[str, str]]]:
     """File ids and their batch/archive by interaction key, from ``filelist.csv`` if it is there."""
     partners: dict[str, list[tuple[str, str]]] = {}
     for row in _table(root / "filelist.csv"):
-        match = _FILE_ID.match(row.get("file_id") or "")
+        match = FILE_ID.match(row.get("file_id") or "")
         if match is not None:
             archive = f"{(row.get('batch_idx') or '').zfill(4)}/{(row.get('archive_idx') or '').zfill(4)}"
             partners.setdefault(match["key"], []).append((match[0], archive))

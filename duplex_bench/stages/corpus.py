@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from duplex_bench.conversation import seamless_archives as archives
 from duplex_bench.conversation.generator import (
     CORPUS_FOLDER,
     GeneratorSettings,
@@ -23,11 +24,12 @@ from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
 from duplex_bench.stages import progress
 from duplex_bench.stages.pool import engine_pool
+from duplex_bench.stages.profile import CorpusSettings
 from duplex_bench.stages.session_audio import StoredAudio, audio_key
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
-from duplex_bench.storage.digests import digest_value
+from duplex_bench.storage.digests import digest_file, digest_value
 from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.serial import from_json, to_json
 
@@ -51,7 +53,11 @@ def digest(workspace: Workspace) -> str:
     if settings.kind == "synthetic":
         return f"synthetic {_synthetic_folder(workspace).name}"
     root = Path(settings.path)
-    return _folder_digest(root) if settings.path and root.exists() else "missing"
+    if not settings.path or not root.exists():
+        return "missing"
+    listed = Path(settings.file_list)
+    chosen = digest_file(listed) if settings.file_list and listed.is_file() else ""
+    return digest_value(_folder_digest(root), chosen) if chosen else _folder_digest(root)
 
 
 def load(workspace: Workspace) -> Corpus:
@@ -69,10 +75,28 @@ def load(workspace: Workspace) -> Corpus:
     if not settings.path or not root.exists():
         raise ValueError(f"conversation.corpus.path {settings.path!r} does not exist: name the folder of the corpus")
     if settings.kind == "seamless":
-        loaded = load_seamless(root, SeamlessRules(min_duration_s=settings.min_duration_s))
+        loaded = _seamless(root, settings, workspace.profile.seed)
     else:
         loaded = _two_channel(workspace, root)
     return Corpus(digest(workspace), loaded)
+
+
+def _seamless(root: Path, settings: CorpusSettings, seed: int) -> LoadedSessions:
+    """A Seamless folder: archives unpacked, the bucket's layout brought into it, chosen by list and part."""
+    rules = SeamlessRules(min_duration_s=settings.min_duration_s)
+    only = archives.read_selection(Path(settings.file_list)) if settings.file_list else None
+    refused = archives.unpack_archives(root, rules.label)
+    refused += archives.from_bucket_layout(root, root, rules.label, only)
+    found = load_seamless(root, replace(rules, only=only))
+    loaded = LoadedSessions(found.sessions, (*refused, *found.rejections))
+    if not settings.part:
+        return loaded
+    if settings.part not in dict(settings.parts):
+        raise ValueError(
+            f"conversation.corpus.part {settings.part!r} is no part: there are {', '.join(dict(settings.parts))}"
+        )
+    parts = archives.speaker_disjoint_split(loaded.sessions, settings.parts, seed)
+    return archives.selected(loaded, {name for name, part in parts.items() if part == settings.part})
 
 
 def _folder_digest(root: Path) -> str:

@@ -90,11 +90,19 @@ class MultipartySettings:
 
 @dataclass(frozen=True, slots=True)
 class CorpusSettings:
-    """Where conversations come from: generated ones in the Seamless format, a Seamless folder, or two-channel files."""
+    """Where conversations come from: generated ones in the Seamless format, a Seamless folder, or two-channel files.
+
+    ``file_list`` names interactions of a Seamless folder, one a line (or the release's CSV), so that only the archives
+    that hold them are needed. ``part`` keeps one part of a split in which no speaker is in two; ``parts`` are its names
+    and shares (the release's own splits share speakers).
+    """
 
     kind: Literal["synthetic", "seamless", "two_channel"] = "synthetic"
     path: str = ""
     licence: str = ""
+    file_list: str = ""
+    part: str = ""
+    parts: tuple[tuple[str, float], ...] = (("train", 0.7), ("dev", 0.15), ("test", 0.15))
     min_duration_s: float = 420.0
     liveliness_cutoff: float = 0.75
     liveliness_top_share: float | None = None
