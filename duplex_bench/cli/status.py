@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
-from rich.table import Table
+from rich.table import Column, Table
 
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
@@ -59,11 +59,11 @@ def _row(workspace: Workspace, track: str, system: str, items: pl.DataFrame) -> 
 def list_systems(data: Path) -> None:
     """Cards that can be run here, and those that cannot be read."""
     cards, errors = readable_cards(data / "systems")
-    table = Table("system", "runs here", "family", "tracks", "stands in for", "licence")
+    table = Table(Column("system", no_wrap=True), "runs here", "family", "stands in for")
     for card in cards.values():
         missing = missing_env(card, os.environ)
         runs = f"[yellow]set {' and '.join(missing)}[/]" if missing else "when named" if card.on_request else "yes"
-        table.add_row(card.name, runs, card.family, ", ".join(card.tracks), card.stands_in_for, card.licence)
+        table.add_row(card.name, runs, card.family, card.stands_in_for)
     console.print(table)
     console.print(f"your own cards go into {data / 'systems'}: see docs/adding-a-system.md", highlight=False)
     for error in errors:

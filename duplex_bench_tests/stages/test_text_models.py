@@ -84,7 +84,9 @@ def test_a_model_judges_what_the_profile_names_it_for(text_api, opened):
     assert set(result.frame["judge"]) == {"openai/a-model"}
     assert checks.verdict_share(result.frame).passed
     assert result.counts["computed"] == 4
-    assert result.counts["judge_sentinels"] == len(sentinels())
+    # Only the sentinels of the rubrics that this track asks about.
+    asked_of = {"answer_correctness", "acknowledgement"}
+    assert result.counts["judge_sentinels"] == sum(one.question.rubric in asked_of for one in sentinels())
     assert result.counts["judge_sentinels_wrong"] == 0
     # Scores find them by the question's id.
     by_rollout = scoring.verdicts_by_rollout(result.frame)
