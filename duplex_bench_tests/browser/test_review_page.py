@@ -292,6 +292,19 @@ def test_two_editors_of_one_copy_see_the_conflict_and_both_edits_stay(enter, rev
     assert (found["e0"].end_s, found["e5"].end_s) == (6.2, 15.4)
 
 
+def test_an_edit_of_a_label_that_another_removed_goes_into_a_file(enter, review):
+    ben, cem = enter("Ben", f"#/session/{SESSION}/together"), enter("Cem", f"#/session/{SESSION}/together")
+    cem.evaluate("() => clearInterval(editor.poll)")
+    ben.evaluate("() => { editor.select('e5'); editor.remove(); }")
+    stored(ben)
+    cem.evaluate("() => { editor.select('e5'); editor.change('set end', { end_s: 15.4 }); }")
+    with cem.expect_download() as kept:
+        cem.click("text=Put mine on top of theirs")
+    assert "no longer there" in cem.locator(".notice.error").inner_text()
+    assert "15.4" in Path(kept.value.path()).read_text()
+    assert "e5" not in regions(review, "together")
+
+
 def test_edits_made_while_the_server_is_away_wait_and_are_stored(enter, review):
     page = enter("Ben")
     review.stop()

@@ -26,7 +26,13 @@ class Editor {
     this.saver = new Saver(copy, {
       changed: () => this.redraw(),
       conflict: (theirs, mine) => this.conflict(theirs, mine),
-      refused: (edit, message) => { this.done.pop(); notice(`Not stored: ${message}`, "error"); this.redraw(); },
+      refused: (edit, message) => {
+        this.done.pop();
+        notice(`Not stored: ${message}`, "error");
+        // What does not fit on top of another person's edits goes into a file, so that it is not lost.
+        if (edit.onTop) this.saveAsFile([edit]);
+        this.redraw();
+      },
       signedOut: () => this.signedOut(),
     });
     this.flagRegion = new Map(material.flags.map((flag) => [flag.key, material.engine.find((one) =>
@@ -314,6 +320,10 @@ class Editor {
     location.reload();
   }
 
+  saveAsFile(edits) {
+    download(`${this.material.session_id}-edits-not-stored.json`, JSON.stringify(edits, null, 1), "application/json");
+  }
+
   async conflict(theirs, mine) {
     const list = (edits, who) => el("ul", {}, edits.map((edit) => el("li", {}, el("strong", {}, who(edit)), ` ${edit.action}: ${edit.operations.slice(0, 3).map(told).join("; ")}`)));
     this.done = []; this.undone = [];
@@ -322,7 +332,7 @@ class Editor {
       el("h3", {}, "Their edits, stored"), list(theirs, (edit) => edit.person),
       el("h3", {}, "Yours, waiting"), list(mine, () => "you"),
     ], [["Put mine on top of theirs", "on top", "primary"], ["Keep theirs; save mine as a file", "file"]]);
-    if (answer !== "on top") download(`${this.material.session_id}-edits-not-stored.json`, JSON.stringify(mine, null, 1), "application/json");
+    if (answer !== "on top") this.saveAsFile(mine);
     return answer === "on top";
   }
 }

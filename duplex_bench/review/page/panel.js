@@ -32,7 +32,7 @@ export class Panel {
     const chosen = editor.region(editor.selected);
     this.part("title", [copy.owner, copy.status], () => [
       el("strong", {}, editor.material.session_id),
-      el("div", {}, copy.owner === editor.me.name ? "your copy" : `copy of ${copy.owner}`, " ", el("span", { class: `chip ${copy.status}` }, copy.status))]);
+      el("div", {}, copy.owner === editor.me.name ? "your copy" : copy.owner === "together" ? "the joint copy" : `copy of ${copy.owner}`, " ", el("span", { class: `chip ${copy.status}` }, copy.status))]);
     this.part("selection", [chosen ?? null, editor.editable], () => this.drawSelection(chosen));
     this.part("flags", [editor.flags, editor.flagAt], () => this.drawFlags());
     this.part("decision", [copy.status, copy.version === 0, copy.editable, copy.decisions, editor.saver.pending.length > 0], () => this.drawDecision(copy));

@@ -110,7 +110,7 @@ export class Saver {
     const mine = [...this.pending];
     const putOnTop = await this.hooks.conflict(theirs, mine, this.copy);
     if (!putOnTop) this.pending = this.pending.slice(mine.length);
-    for (const edit of this.pending) edit.restored = false;
+    for (const edit of this.pending) Object.assign(edit, { restored: false, onTop: true });
     this.take(copy);
     this.keep();
   }
