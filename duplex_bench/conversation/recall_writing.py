@@ -12,13 +12,14 @@ from duplex_bench.conversation.recall import (
     transcript_of,
     with_frame,
 )
+from duplex_bench.records.items import Item
 from duplex_bench.text.normalise import normalised_words
 from duplex_bench.textmodels.model import TextModel
 from duplex_bench.textmodels.prompt_files import PromptFile, prompt_file
 from duplex_bench.textmodels.schema import Reply
 from duplex_bench.textmodels.wire import TextRequest, Turn
 
-PROMPTS: Final = ("identity", "recall_fact", "specificity", "answer_alone")
+PROMPTS: Final = ("identity", "recall_fact", "specificity", "answer_alone", "answer_from_text")
 _PACKAGE: Final = "duplex_bench.conversation.prompts"
 Words = Mapping[Speaker, Sequence[Word]]
 
@@ -122,3 +123,14 @@ def guess_without_conversation(model: TextModel, session_id: str, identity: str,
     values = {"identity": identity, "question": question}
     answer = model.ask(_request("answer_alone", values), Guess, session_id).value
     return answer.answer if answer is not None else ""
+
+
+def answer_from_text(model: TextModel, item: Item) -> str:
+    """What the model answers to a recall item's question after reading its history; "" where it gave no answer."""
+    values = {
+        "identity": item.stimulus.identity_prompt or "",
+        "transcript": "\n".join(f"{turn.role}: {turn.text}" for turn in item.stimulus.history),
+        "question": str(item.reference.attributes["question"]),
+    }
+    answer = model.ask(_request("answer_from_text", values), Guess, item.cluster).value
+    return answer.answer.strip() if answer is not None else ""

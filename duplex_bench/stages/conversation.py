@@ -14,6 +14,7 @@ from duplex_bench.conversation.flags import flags_of
 from duplex_bench.conversation.inventory import KINDS, take_inventory
 from duplex_bench.conversation.label_types import SPEAKERS, Label, Speaker, SpeakerTrack, Word, other
 from duplex_bench.conversation.labels import label_conversation
+from duplex_bench.conversation.point_judge import ModelPointJudge, judge_id
 from duplex_bench.conversation.points import Point
 from duplex_bench.conversation.sessions import Session
 from duplex_bench.conversation.stimuli import SessionAudio, StimulusSettings, item_of
@@ -23,11 +24,13 @@ from duplex_bench.stages import corpus, reviews, scoring
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_frame, items_of, limited
 from duplex_bench.stages.profile import CorpusSettings
+from duplex_bench.stages.recall_ceiling import TEXT_CEILING, text_ceiling
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.session_audio import StoredAudio, audio_key, store_sessions
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.serial import from_json, to_json
+from duplex_bench.textmodels.model import TextModel
 
 TRACK = "conversation"
 PERSON, FLOOR, CEILING = "person", "floor", "ceiling"
@@ -219,6 +222,21 @@ def candidates(
 ) -> StageResult:
     """Gates, ranking and cap of every session; a session's result depends on that session alone."""
     settings = workspace.profile.conversation
+    if settings.point_judge is None:
+        return _candidates(workspace, sessions, filled, labels_frame, None)
+    calls = workspace.profile.text_calls
+    with TextModel(settings.point_judge, workspace.store, calls=calls, role="point judge") as model:
+        return _candidates(workspace, sessions, filled, labels_frame, ModelPointJudge(model))
+
+
+def _candidates(
+    workspace: Workspace,
+    sessions: pl.DataFrame,
+    filled: pl.DataFrame,
+    labels_frame: pl.DataFrame,
+    judge: curation.PointJudge | None,
+) -> StageResult:
+    settings = workspace.profile.conversation
     rows: list[dict[str, object]] = []
     for session, audio in kept(sessions):
         labelled = LabelledSession(
@@ -227,7 +245,7 @@ def candidates(
             session_words(session, filled),
             {"left": _array(audio.left_s), "right": _array(audio.right_s)},
         )
-        found = curation.curate_session(labelled, settings.curation, settings.ranking)
+        found = curation.curate_session(labelled, settings.curation, settings.ranking, judge)
         rows.append(
             {
                 "session_id": session.session_id,
@@ -251,7 +269,9 @@ def _array(pairs: tuple[tuple[float, float], ...]) -> np.ndarray:
 def drawn(workspace: Workspace, candidates_frame: pl.DataFrame) -> Curation:
     """The draw over all sessions, with its funnel."""
     parts = [from_json(SessionCuration, text) for text in candidates_frame["curation"]]
-    return curation.draw(parts, workspace.profile.conversation.curation)
+    settings = workspace.profile.conversation
+    judge = curation.NO_JUDGE if settings.point_judge is None else judge_id(settings.point_judge.name)
+    return curation.draw(parts, settings.curation, judge)
 
 
 def funnel_frame(workspace: Workspace, candidates_frame: pl.DataFrame) -> pl.DataFrame:
@@ -332,7 +352,10 @@ def bounds(workspace: Workspace, items_frame: pl.DataFrame) -> StageResult:
         FLOOR: bounds_of_points.floor_measurements(known, vectors, workspace.profile.seed),
         CEILING: bounds_of_points.ceiling_measurements(known, heard, vectors),
     }
+    of_text, told = text_ceiling(workspace, known)
+    if of_text:
+        parts[TEXT_CEILING] = of_text
     by_id = {item.item_id: item for item in known}
     rows = [measurement_row(name, "", by_id[each.item_id], each) for name, found in parts.items() for each in found]
     frame = frame_of(rows, tables.MEASUREMENTS)
-    return StageResult(frame, {**counts, "scores": frame.height}, preview=frame.drop("details"))
+    return StageResult(frame, {**counts, **told, "scores": frame.height}, preview=frame.drop("details"))

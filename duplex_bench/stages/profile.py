@@ -30,7 +30,7 @@ from duplex_bench.multiparty.transcript_reference import ReferenceSettings
 from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.rollout.plan import ProtocolSettings
 from duplex_bench.storage.digests import digest_value
-from duplex_bench.textmodels.settings import CallSettings
+from duplex_bench.textmodels.settings import CallSettings, ModelSettings
 
 # Characters of a wrong value that an error message shows.
 _SHOWN = 60
@@ -110,7 +110,10 @@ class CorpusSettings:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSettings:
-    """Corpus, labels, funnel and draw of the conversation track."""
+    """Corpus, labels, funnel and draw of the conversation track.
+
+    ``point_judge`` reads around every point that passed the gates (P2: GPT-4o); None: the heuristic ranking alone.
+    """
 
     generator: GeneratorSettings
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
@@ -119,6 +122,7 @@ class ConversationSettings:
     ranking: RankingSettings = field(default_factory=RankingSettings)
     scoring: ConversationScoring = field(default_factory=ConversationScoring)
     recall: RecallSettings = field(default_factory=RecallSettings)
+    point_judge: ModelSettings | None = None
     calibration: CalibrationSettings = field(default_factory=CalibrationSettings)
     history_s: float = 164.0
     sample_rate_hz: int = 24_000

@@ -17,6 +17,7 @@ from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, scoring
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.prediction import pause_prediction
+from duplex_bench.stages.recall_ceiling import TEXT_CEILING
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
@@ -39,6 +40,7 @@ BOUNDS = tuple(
         (conversation.PERSON, "The person", "What the person did, by construction."),
         (conversation.CEILING, "Ceiling", "The person's own reply through the recogniser."),
         (conversation.FLOOR, "Floor", "The person's reply at another turn end."),
+        (TEXT_CEILING, "Text-model ceiling", "A text model that reads the history and answers the recall question."),
     )
 )
 

@@ -74,6 +74,8 @@ def stand_ins_of(profile: Profile) -> tuple[StandIn, ...]:
         real.add("scripts")
     if profile.multiparty.reference.engine != "embedded":
         real.add("transcript reference")
+    if profile.conversation.point_judge is not None:
+        real.add("point judge")
     if engines.runs_apart(profile.speech.text_to_speech):
         real.add("voices")
     if engines.runs_apart(profile.speech.recogniser):

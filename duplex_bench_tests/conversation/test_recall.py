@@ -48,6 +48,7 @@ KNOWN_PROMPTS = {
     "recall_fact": (1, "ad8fad25eae72e1f3875624b9759d0bc524a0e9179ca96a85723f6b355b5aeef"),
     "specificity": (1, "ce649fc37e54320cc30284140328e0dcce66bf1cc89c06fdf6b13068528a66cb"),
     "answer_alone": (1, "57b89b8176200f2047abd80d3dc7c7376309a8dfac98dc2ab7061ff5b757c76e"),
+    "answer_from_text": (1, "367c569623a7fcb9ce53fe2bf58847f3cf6a11078b9b3976415c0b9710af745b"),
 }
 
 

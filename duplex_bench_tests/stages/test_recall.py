@@ -2,14 +2,26 @@
 
 import copy
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
 
 from duplex_bench.conversation.label_types import other
-from duplex_bench.stages import conversation, corpus, evaluation, recall, recall_speech, regeneration, scoring
+from duplex_bench.stages import (
+    conversation,
+    corpus,
+    evaluation,
+    recall,
+    recall_ceiling,
+    recall_speech,
+    regeneration,
+    scoring,
+)
 from duplex_bench.stages.rollouts import rollouts as run_rollouts
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.textmodels.settings import ModelSettings
 
 pytestmark = pytest.mark.unit
 
@@ -140,11 +152,51 @@ def test_without_the_switch_there_are_no_probes_and_the_points_are_as_before(
 
 
 def test_a_real_corpus_without_a_model_says_what_facts_need(probes):
-    from dataclasses import replace
-
     track = probes.workspace.profile.conversation
     real = replace(track, corpus=replace(track.corpus, kind="two_channel"))
     workspace = replace(probes.workspace, profile=replace(probes.workspace.profile, conversation=real))
     told = recall.recall_facts(workspace, probes.sessions, probes.filled, probes.labels)
     assert told.frame.height == 0
     assert "conversation.recall.model" in told.note
+
+
+class ReadsTheHistory:
+    """A text model that answers with the words said last, or with the gold answer that a test hands it."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def __call__(self, settings, *_, **__):
+        self.settings = settings
+        return self
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def check_key(self):
+        pass
+
+    def ask(self, request, kind, subject=""):
+        text = request.turns[0].text
+        found = next((answer for question, answer in self.answers.items() if question in text), "")
+        return SimpleNamespace(value=kind(answer=found), reason="")
+
+
+def test_the_text_ceiling_answers_after_every_history_and_is_judged_like_a_system(probes, monkeypatch):
+    track = probes.workspace.profile.conversation
+    model = ModelSettings(vendor="openai", model="test")
+    asked = replace(track, recall=replace(track.recall, model=model))
+    workspace = replace(probes.workspace, profile=replace(probes.workspace.profile, conversation=asked))
+    first = probes.items[0].reference
+    right = {first.attributes["question"]: f"I think it was {first.gold_answer}"}
+    monkeypatch.setattr(recall_ceiling, "TextModel", ReadsTheHistory(right))
+    scores, counts = recall_ceiling.text_ceiling(workspace, probes.items)
+    known = {item.item_id: item.reference.attributes["question"] for item in probes.items}
+    for score in scores:
+        due = float(known[score.item_id] == first.attributes["question"])
+        assert score.score.value == due, score
+    assert counts["text_ceiling_computed"] == len(probes.items)
+    assert recall_ceiling.text_ceiling(probes.workspace, probes.items) == ([], {})
