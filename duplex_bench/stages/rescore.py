@@ -27,6 +27,7 @@ from duplex_bench.storage.blobs import from_pcm16
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import write_frame
 
+_SCENE_COLUMNS = ("item_id", "script_id", "acoustics", "scene")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -96,9 +97,8 @@ def rescore(
             required(run, track, "items")
             raise ValueError(f"no system has rollouts of {track} here: run duplex-bench run --track {track} first")
     changed = Workspace(run.data, dataclasses.replace(profile, name=name))
-    gate = None if profile.gate == run.profile.gate else profile.gate
     # Both are checked whole before anything is computed or stored.
-    items = {track: _items_under(run, changed, track, gate) for track in chosen}
+    items = {track: _items_under(run, changed, track) for track in chosen}
     for track in chosen:
         _check_rollouts(run, track, items[track])
     parts = _Parts()
@@ -129,16 +129,23 @@ def _label(label: str, overlay: Mapping[str, Any], changes: Sequence[Change]) ->
     return told
 
 
-def _items_under(run: Workspace, changed: Workspace, track: Track, gate: GateSettings | None) -> pl.DataFrame:
+def _items_under(run: Workspace, changed: Workspace, track: Track) -> pl.DataFrame:
     """The items of the run with references as the changed settings have them; their stimuli must be the same."""
     before = required(run, track, "items")
-    after = before
     if track == "multiparty":
-        pairs, scenes = stored(run, track, "pairs"), stored(run, track, "scenes")
-        if pairs is not None and scenes is not None:
-            after = multiparty.items(changed, pairs, scenes).frame
-    elif gate is not None:
-        after = items_frame(_with_reply_under(run, item, gate) for item in items_of(before).values())
+        if changed.profile.multiparty.scoring == run.profile.multiparty.scoring:
+            return before
+        scenes = required(run, track, "scenes")
+        if not set(_SCENE_COLUMNS) <= set(scenes.columns):
+            raise RescoreRefusedError(
+                "the scenes of this run were stored by other code, from which its windows cannot be cut anew: run "
+                f"duplex-bench run --profile {run.profile.name} --track {track} first"
+            )
+        after = multiparty.items(changed, required(run, track, "pairs"), scenes).frame
+    else:
+        if changed.profile.gate == run.profile.gate:
+            return before
+        after = items_frame(_with_reply_under(run, item, changed.profile.gate) for item in items_of(before).values())
     was = dict(before.select("item_id", "stimulus_digest").iter_rows())
     now = dict(after.select("item_id", "stimulus_digest").iter_rows())
     if was != now:

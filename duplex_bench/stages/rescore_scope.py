@@ -16,8 +16,10 @@ from duplex_bench.storage.digests import canonical_json
 SCORING_SETTINGS: Final = (
     "gate", "speech.recogniser", "speech.voice_activity", "judge", "text_calls", "multiparty.scoring",
     "multiparty.detector", "multiparty.analysis", "conversation.scoring", "conversation.recall.min_share",
-    "statistics", "processes", "name", "systems", "rollout.attempts", "rollout.budget_usd",
+    "statistics",
 )  # fmt: skip
+# Those of them that no score hangs on: they may differ without being told.
+_IDLE: Final = ("processes", "systems", "rollout.attempts", "rollout.budget_usd")
 # Why the others are refused; the first that fits is told.
 _REFUSALS: Final = (
     ("rollout", "it decides how systems are run"),
@@ -109,7 +111,11 @@ def changed_profile(base: Profile, overlay: Mapping[str, Any]) -> tuple[Profile,
     before = dataclasses.asdict(base)
     told = {key: value for key, value in overlay.items() if key != "name"}
     changed = parse_profile(_merged(before, told), "the settings to rescore with")
-    changes = _changes(_leaves(before), _leaves(dataclasses.asdict(changed)))
+    changes = tuple(
+        change
+        for change in _changes(_leaves(before), _leaves(dataclasses.asdict(changed)))
+        if not _within(change.setting, _IDLE)
+    )
     refused = [change for change in changes if not _within(change.setting, SCORING_SETTINGS)]
     if refused:
         first = refused[0]
