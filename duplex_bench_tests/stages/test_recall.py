@@ -9,6 +9,8 @@ import polars as pl
 import pytest
 
 from duplex_bench.conversation.label_types import other
+from duplex_bench.records import tables as schemas
+from duplex_bench.reporting.inputs import TrackTables
 from duplex_bench.stages import (
     conversation,
     corpus,
@@ -19,7 +21,10 @@ from duplex_bench.stages import (
     regeneration,
     scoring,
 )
+from duplex_bench.stages.judges import SECOND
+from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.rollouts import rollouts as run_rollouts
+from duplex_bench.storage.frames import write_frame
 from duplex_bench.systems.card import SystemCard
 from duplex_bench.textmodels.settings import ModelSettings
 
@@ -200,3 +205,32 @@ def test_the_text_ceiling_answers_after_every_history_and_is_judged_like_a_syste
         assert score.score.value == due, score
     assert counts["text_ceiling_computed"] == len(probes.items)
     assert recall_ceiling.text_ceiling(probes.workspace, probes.items) == ([], {})
+
+
+def test_a_second_judge_stands_beside_the_first_and_the_matcher(probes):
+    items = probes.all_items().filter(pl.col("protocol") == "recall").sort("item_id").head(4)
+    rows, verdicts = [], []
+    # First judge, strict matcher, second judge: credited by all, by judges only, by the matcher only, by none.
+    for number, item in enumerate(items.iter_rows(named=True)):
+        base = {"system": "one", "item_id": item["item_id"], "rollout_key": f"r{number}", "window_id": "recall",
+                "cluster": item["cluster"], "condition": "conversation_recall", "metric_version": 1, "reason": None,
+                "at_s": 0.0, "details": "{}"}  # fmt: skip
+        for metric, value in (("recall_correct", number < 2), ("recall_strict", number in {0, 2})):
+            rows.append({**base, "metric": metric, "value": float(value), "measurement_id": f"{metric}{number}"})
+        verdicts.append({"judgement_id": str(number), "rollout_key": f"r{number}", "item_id": item["item_id"],
+                         "window_id": "recall", "system": "one", "rubric": "recall_correctness", "rubric_version": 1,
+                         "judge": "second", "verdict": "correct" if number < 2 else "incorrect", "reason": "",
+                         "raw": ""})  # fmt: skip
+    rolled = pl.DataFrame(
+        [dict.fromkeys(schemas.ROLLOUTS) | {"system": "one"}], schema=dict(schemas.ROLLOUTS)
+    )
+    empty = {name: pl.DataFrame(schema=dict(getattr(schemas, name.upper())))
+             for name in ("activity", "words", "judgements", "statistics", "comparisons")}  # fmt: skip
+    track = TrackTables(track="conversation", items=items, rollouts=rolled, cards=scoring.metric_cards("conversation"),
+                        measurements=pl.DataFrame(rows).select(list(schemas.MEASUREMENTS)), **empty)  # fmt: skip
+    assert second_judge_table(probes.workspace, track) is None
+    key = probes.workspace.table_key(("conversation", SECOND), "one")
+    write_frame(probes.workspace.store, key, pl.DataFrame(verdicts, schema=dict(schemas.JUDGEMENTS)))
+    (row,) = second_judge_table(probes.workspace, track).frame.iter_rows(named=True)
+    assert (row["n"], row["second_only"], row["strict_only"]) == (4, 1, 1)
+    assert (row["judges_agree"], row["second_agrees_with_strict"]) == (1.0, 0.5)
