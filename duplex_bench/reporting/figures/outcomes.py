@@ -1,5 +1,6 @@
 """What systems do at pauses: stacked shares, and takeover against pause length."""
 
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -108,7 +109,7 @@ def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sh
             x, y, low, high = lines[shown[place].name]
             axes.vlines(x, low, high, color=PALETTE[0], linewidth=1.2)
             axes.plot(x, y, color=PALETTE[0], marker=MARKERS[0], markersize=3.5)
-            axes.set_title(shown[place].title, fontsize=8.5)
+            axes.set_title(textwrap.fill(shown[place].title, 20), fontsize=8)
             axes.set_ylim(-0.05, 1.05)
             axes.set_yticks([0, 0.5, 1])
         figure.supxlabel("pause length (s)", fontsize=9)
