@@ -2,8 +2,6 @@
 
 import dagster as dg
 
-from duplex_bench.defs.partitions import systems
-
 _PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")
 
 
@@ -40,7 +38,6 @@ evaluate_system = dg.define_asset_job(
     dg.AssetSelection.assets(dg.AssetKey(["systems", "cards"]))
     | _keys("multiparty", *_PER_SYSTEM)
     | _keys("conversation", *_PER_SYSTEM),
-    partitions_def=systems,
     description="One system on both tracks: rollouts to measurements. Finished items are never run twice.",
 )
 publish_report = dg.define_asset_job(
