@@ -15,7 +15,7 @@ from duplex_bench.storage.digests import canonical_json
 # that is new to the profile must not be taken for harmless.
 SCORING_SETTINGS: Final = (
     "gate", "speech.recogniser", "speech.voice_activity", "judge", "text_calls", "multiparty.scoring",
-    "multiparty.detector", "multiparty.analysis", "conversation.scoring", "conversation.recall.min_share",
+    "multiparty.detector", "conversation.scoring", "conversation.recall.min_share",
     "statistics",
 )  # fmt: skip
 # Those of them that no score hangs on: they may differ without being told.
@@ -25,6 +25,9 @@ _REFUSALS: Final = (
     ("rollout", "it decides how systems are run"),
     ("speech.text_to_speech", "it decides what systems hear"),
     ("speech.gap_fill", "it decides the words that labels and points are made from"),
+    ("multiparty.analysis", "it decides tables of the report and no score (duplex-bench report makes them)"),
+    ("multiparty.reference", "it decides how the transcript is read, which is a run"),
+    ("conversation.calibration", "it decides a table beside the scores and no score"),
     ("multiparty", "it decides the scripts and scenes that systems hear"),
     ("conversation", "it decides which recordings, labels and points there are"),
     ("seed", "it decides which items are drawn"),

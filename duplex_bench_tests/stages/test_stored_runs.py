@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from duplex_bench.records.tables import MEASUREMENTS
 from duplex_bench.stages import cards, conversation, evaluation, multiparty, rollout_tasks, summary
 from duplex_bench.stages.compare import compare
 from duplex_bench.stages.profile import ProfileError
@@ -313,6 +314,9 @@ def test_nothing_changed_moves_nothing(run, no_system_runs):
     ("setting", "why"),
     [
         ("multiparty.layout.request_gap_s=4.0", "known here"),
+        ("multiparty.layout.sample_rate_hz=16000", "scripts and scenes"),
+        ("multiparty.analysis.paper_family=3", "no score"),
+        ("multiparty.reference.runs=7", "how the transcript is read"),
         ("seed=2", "which items are drawn"),
         ("limit=3", "which items are drawn"),
         ("rollout.repeats=2", "how systems are run"),
@@ -531,3 +535,41 @@ def test_a_mistake_is_one_line_with_the_remedy(called, arguments, said):
     assert code == 2
     assert said in told
     assert "Traceback" not in told
+
+
+def made_up(system, values, metric, condition):
+    """Measurements of one system, a window in a cluster of its own for each value."""
+    rows = [
+        {
+            "measurement_id": f"{metric}-{system}-{number}", "system": system, "item_id": f"item-{number:02}",
+            "rollout_key": f"{system}-{number}", "window_id": "w", "cluster": f"cluster-{number:02}",
+            "condition": condition, "metric": metric, "metric_version": 1, "value": value, "reason": None,
+            "at_s": 1.0, "details": "{}",
+        }
+        for number, value in enumerate(values)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=dict(MEASUREMENTS))
+
+
+@pytest.mark.parametrize(
+    ("metric", "condition", "of_a", "of_b", "better"),
+    [
+        ("pause_silent", "pause", [1.0] * 12, [0.0] * 12, "a"),
+        ("pause_takeover", "pause", [1.0] * 12, [0.0] * 12, "b"),
+        ("duration_ratio", "turn_end", [0.8] * 12, [3.0] * 12, "a"),
+        ("duration_ratio", "turn_end", [0.1] * 12, [1.2] * 12, "b"),
+        ("turn_end_latency", "turn_end", [0.1] * 12, [1.2] * 12, None),
+        ("pause_silent", "pause", [1.0, 0.0] * 6, [0.0, 1.0] * 6, None),
+        # Four clusters cannot give a p-value below 0.125, whatever the difference.
+        ("pause_silent", "pause", [1.0] * 4, [0.0] * 4, None),
+    ],
+)
+def test_better_is_what_the_card_says(small_workspace, tmp_path, metric, condition, of_a, of_b, better):
+    workspace = small_workspace(tmp_path / "made-up")
+    for name, values in (("a", of_a), ("b", of_b)):
+        keep(workspace, "conversation", "measurements", made_up(name, values, metric, condition), name)
+    for order in (("a", "b"), ("b", "a")):
+        row = compare(workspace, *order, [metric]).pairs.row(0, named=True)
+        assert row["better"] == better
+        assert (row["reason"] is None) == (better is not None)
+        assert row["n_clusters"] == len(of_a)
