@@ -221,9 +221,7 @@ def test_a_second_judge_stands_beside_the_first_and_the_matcher(probes):
                          "window_id": "recall", "system": "one", "rubric": "recall_correctness", "rubric_version": 1,
                          "judge": "second", "verdict": "correct" if number < 2 else "incorrect", "reason": "",
                          "raw": ""})  # fmt: skip
-    rolled = pl.DataFrame(
-        [dict.fromkeys(schemas.ROLLOUTS) | {"system": "one"}], schema=dict(schemas.ROLLOUTS)
-    )
+    rolled = pl.DataFrame([dict.fromkeys(schemas.ROLLOUTS) | {"system": "one"}], schema=dict(schemas.ROLLOUTS))
     empty = {name: pl.DataFrame(schema=dict(getattr(schemas, name.upper())))
              for name in ("activity", "words", "judgements", "statistics", "comparisons")}  # fmt: skip
     track = TrackTables(track="conversation", items=items, rollouts=rolled, cards=scoring.metric_cards("conversation"),
