@@ -18,7 +18,7 @@ from duplex_bench.audio.gate import GateSettings, intervals_s
 from duplex_bench.records.items import Item, Track
 from duplex_bench.stages import conversation, evaluation, multiparty, scoring, summary, transcript_reference
 from duplex_bench.stages.items import items_frame, items_of
-from duplex_bench.stages.rescore_moves import changed_rankings, moved_estimates, moved_windows, only_moved
+from duplex_bench.stages.rescore_moves import changed_rankings, moved_estimates, moved_windows, one_sided, only_moved
 from duplex_bench.stages.rescore_scope import Change, RescoreRefusedError, changed_profile, held_fixed
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stored_run import BESIDE, required, stored, systems_with, tracks_run
@@ -258,9 +258,12 @@ def _notice(
         if rankings.height
         else "every pair of systems stands as before"
     )
+    both = windows.drop_nulls(["metric_version_before", "metric_version_after"]).height
+    alone = one_sided(moves)
+    apart = f" Estimates that only one side has are of {', '.join(alone)}." if alone else ""
     return (
-        f"Not comparable with {run} number by number: {told}. {windows.height} scores and {moved} of {moves.height} "
-        f"estimates are others than before; {order}."
+        f"Not comparable with {run} number by number: {told}. {both} scores and {moved} of {moves.height} "
+        f"estimates are others than before; {order}.{apart}"
     )
 
 

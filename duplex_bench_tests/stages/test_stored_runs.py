@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM
 from duplex_bench.records.tables import MEASUREMENTS
 from duplex_bench.stages import cards, conversation, evaluation, multiparty, rollout_tasks, summary
 from duplex_bench.stages.compare import compare
@@ -23,7 +24,7 @@ from duplex_bench.stages.trace import TraceError, trace
 from duplex_bench.stages.transcript_reference import transcript_reference
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_bytes
-from duplex_bench.storage.frames import write_frame
+from duplex_bench.storage.frames import read_frame, write_frame
 from duplex_bench.systems.card import SystemCard
 
 pytestmark = pytest.mark.unit
@@ -393,6 +394,20 @@ def test_changed_rankings_by_hand(run):
         ("b", "d"): ("above", "not ranked"),
         ("c", "d"): ("above", "not ranked"),
     }
+
+
+def test_who_is_there_on_one_side_only_is_named_and_moves_nothing(run):
+    key = run.table_key(("multiparty", "transcript_reference"), None)
+    other = read_frame(run.store, key).with_columns(
+        pl.lit("an-old-name").alias("system"), ("old-" + pl.col("measurement_id")).alias("measurement_id")
+    )
+    write_frame(run.store, key, other)
+    before = required(run, "multiparty", "statistics")
+    renamed = pl.col("system").replace({RULE_SYSTEM: "an-old-name"})
+    keep(run, "multiparty", "statistics", before.with_columns(renamed))
+    found = rescore(run, {})
+    assert f"only one side has are of an-old-name, {RULE_SYSTEM}." in found.notice
+    assert " 0 scores and 0 of " in found.notice
 
 
 # Compare
