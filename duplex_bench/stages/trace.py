@@ -280,7 +280,7 @@ def _provenance(workspace: Workspace) -> Section:
 def _dagster(track: Track, asset: str, system: str) -> Section:
     if asset != "measurements":
         return {asset: f"/assets/{track}/{asset}"}
-    of = f"?partition={quote(system, safe='')}"
+    of = f"?view=partitions&partition={quote(system, safe='')}"
     paths = {name: f"/assets/{track}/{name}{of}" for name in _CHAIN}
     return {"items": f"/assets/{track}/items", **paths, "statistics": f"/assets/{track}/statistics"}
 

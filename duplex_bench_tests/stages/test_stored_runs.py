@@ -159,7 +159,7 @@ def test_trace_walks_from_the_score_to_everything_it_came_from(run):
     assert {each["condition"] for each in found.statistics} == {"pause"}
     assert found.provenance["profile"] == "small"
     assert found.provenance["python"]
-    assert found.dagster["measurements"] == "/assets/conversation/measurements?partition=early"
+    assert found.dagster["measurements"] == "/assets/conversation/measurements?view=partitions&partition=early"
     assert f"item={row['item_id']}&system=early" in found.report["link"]
     assert found.report["address"] is None
     assert "duplex-bench report" in found.report["reason"]
