@@ -45,7 +45,9 @@ def _pairs(found: Compared, track: str, level: float) -> Table:
         "McNemar", "n", "detectable", "better",
     )  # fmt: skip
     for name in columns:
-        table.add_column(name, justify="left" if name in {"metric", "condition", "better"} else "right")
+        table.add_column(
+            name, justify="left" if name in {"metric", "condition", "better"} else "right", overflow="fold"
+        )
     for row in found.pairs.filter(pl.col("track") == track).iter_rows(named=True):
         table.add_row(
             row["title"], row["condition"], number(row["value_a"]), number(row["value_b"]),

@@ -1,5 +1,6 @@
 """What the command line prints: progress bars, errors with their remedy, tables."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -9,7 +10,10 @@ from rich.progress import Progress as Bars
 
 from duplex_bench.stages import progress
 
-console = Console()
+WIDTH_OFF_TERMINAL = 140
+
+# Off a terminal there is no width to fit: tables keep their numbers whole.
+console = Console(width=None if sys.stdout.isatty() else WIDTH_OFF_TERMINAL)
 error_console = Console(stderr=True)
 
 

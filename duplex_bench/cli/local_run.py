@@ -5,6 +5,7 @@ location on the run. Dagster has no public call for that: the private imports ar
 """
 
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ CODE_LOCATION = "duplex_bench"
 MODULE = "duplex_bench.definitions"
 REPOSITORY = "__repository__"
 GLOBAL_JOB = "__ASSET_JOB"
+PART_TAG, HOST_TAG, PROCESS_TAG = "duplex_bench/part", "duplex_bench/host", "duplex_bench/process"
 _INTERRUPTED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
 _NO_STEP_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 
@@ -43,6 +45,21 @@ def instance_of(root: Path) -> Iterator[dg.DagsterInstance]:
     ref = InstanceRef.from_dir(str(root), overrides={"compute_logs": _NO_STEP_LOGS})
     with dg.DagsterInstance.from_ref(ref) as instance:
         yield instance
+
+
+def end_runs_of_dead_processes(instance: dg.DagsterInstance) -> int:
+    """Record as failed what a killed process of this machine left as started; returns how many runs that were.
+
+    Dagster's own monitoring watches runs that its launcher started, and this process starts its runs by itself.
+    """
+    ended = 0
+    running = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED], tags={HOST_TAG: socket.gethostname()})
+    for run in instance.get_runs(running):
+        process = int(run.tags.get(PROCESS_TAG, 0))
+        if process != os.getpid() and not Path(f"/proc/{process}").exists():
+            instance.report_run_failed(run, f"process {process} ended without a word; what it finished is kept")
+            ended += 1
+    return ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +93,7 @@ def execute(
     wanted = set(selection)
     checks = {key for key in job.asset_layer.asset_graph.asset_check_keys if key.asset_key in wanted}
     subset = job.get_subset(asset_selection=wanted, asset_check_selection=checks)
-    tags = {"duplex_bench/part": label}
+    tags = {PART_TAG: label, HOST_TAG: socket.gethostname(), PROCESS_TAG: str(os.getpid())}
     if partition is not None:
         tags["dagster/partition"] = partition
     run = instance.create_run_for_job(

@@ -30,6 +30,9 @@ SystemOption = Annotated[
 LimitOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="Run at most this many items of each track, drawn by hash.")
 ]
+LimitedOption = Annotated[
+    int | None, typer.Option("--limit", min=1, help="The results of a run that was made with this --limit.")
+]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
 
 
@@ -102,11 +105,11 @@ def run(
 
 
 @app.command()
-def status(profile: ProfileOption = "demo", data: DataOption = Path("data")) -> None:
+def status(profile: ProfileOption = "demo", limit: LimitedOption = None, data: DataOption = Path("data")) -> None:
     """Say what has been run, what is out of date, and what failed, per system."""
     from duplex_bench.cli.status import show_status
 
-    show_status(_root(), data, profile)
+    show_status(_root(), data, profile, limit)
 
 
 @app.command()
@@ -114,11 +117,12 @@ def report(
     profile: ProfileOption = "demo",
     data: DataOption = Path("data"),
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the default browser.")] = False,
+    limit: LimitedOption = None,
 ) -> None:
     """Build the report again from stored results and print where it is."""
     from duplex_bench.cli.run import build_report
 
-    raise typer.Exit(build_report(_root(), data, profile, open_it))
+    raise typer.Exit(build_report(_root(), data, profile, open_it, limit))
 
 
 @app.command()
@@ -296,9 +300,9 @@ def corpus_files(
 @app.command()
 def ui(port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000, profile: ProfileOption = "demo") -> None:
     """Open the Dagster UI on 127.0.0.1 with the runs made here."""
-    from duplex_bench.cli.run import serve_ui
+    from duplex_bench.cli.ui import serve_ui
 
-    raise typer.Exit(serve_ui(_root(), port, profile))
+    serve_ui(_root(), port, profile)
 
 
 def main() -> None:

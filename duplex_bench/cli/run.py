@@ -2,14 +2,11 @@
 
 import logging
 import os
-import signal
-import subprocess
-import sys
 import time
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -59,6 +56,8 @@ def choose(
     tracks = tuple(name for name in TRACKS if track in {name, "all"})
     if not tracks:
         raise ValueError(f"no track {track!r}: choose {', '.join(TRACKS)} or all")
+    if (root / data).exists() and not (root / data).is_dir():
+        raise ValueError(f"--data {data} is a file: name a folder for run outputs")
     workspace = open_workspace(profile, root / data, limit)
     cards, errors = readable_cards(workspace.systems_folder)
     for error in errors:
@@ -67,7 +66,8 @@ def choose(
     wanted = wanted or tuple(name for name, card in cards.items() if not card.on_request)
     unknown = [name for name in wanted if name not in cards]
     if unknown:
-        raise ValueError(f"no system {unknown[0]!r}: there are {', '.join(cards)}")
+        there = f"{', '.join(cards)} (own cards are read from {workspace.systems_folder})"
+        raise ValueError(f"no system {unknown[0]!r}: there are {there}")
     lacking = {name: missing for name in wanted if (missing := missing_env(cards[name], os.environ))}
     if lacking:
         told = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
@@ -116,6 +116,7 @@ def run_benchmark(
         failed: list[str] = []
         lost: list[str] = []
         with local_run.instance_of(root) as instance, progress_bars():
+            local_run.end_runs_of_dead_processes(instance)
             for part in parts:
                 began = time.perf_counter()
                 mark = _mark(chosen, part)
@@ -132,6 +133,8 @@ def run_benchmark(
                     )
                     return INTERRUPTED
                 timing.parts_s[part.label] = time.perf_counter() - began
+                if not console.is_terminal:
+                    console.print(f"{part.label}: {timing.parts_s[part.label]:.0f} s", highlight=False)
                 if outcome.success and outcome.unfinished:
                     # Not noted as done: what failed or was lost is tried again by the next run.
                     lost.append(f"{part.label}: {outcome.unfinished}{_why_lost(chosen, part)}")
@@ -225,10 +228,19 @@ def initialise(root: Path, data: Path) -> None:
         console.print(f"run database ready, {instance.get_runs_count()} runs", highlight=False)
 
 
-def build_report(root: Path, data: Path, profile: str, open_it: bool) -> int:
+def _has_measurements(chosen: Chosen, track: Track) -> bool:
+    store, table_key = chosen.workspace.store, chosen.workspace.table_key
+    return any(store.exists(table_key((track, "measurements"), system)) for system in chosen.every_card)
+
+
+def build_report(root: Path, data: Path, profile: str, open_it: bool, limit: int | None = None) -> int:
     """Statistics, figures and the report again, from stored measurements."""
-    chosen = choose(root, data, profile, "all", [])
-    with environment(root, data, profile):
+    chosen = choose(root, data, profile, "all", [], limit)
+    made = [track for track in TRACKS if _has_measurements(chosen, track)]
+    if not made:
+        raise ValueError(f"no results of profile {profile} in {chosen.workspace.data}: `duplex-bench run` makes them")
+    chosen = replace(chosen, tracks=tuple(made))
+    with environment(root, data, profile, limit):
         from duplex_bench.cli import local_run
         from duplex_bench.definitions import defs
 
@@ -243,17 +255,3 @@ def build_report(root: Path, data: Path, profile: str, open_it: bool) -> int:
     if open_it:
         webbrowser.open(index.as_uri())
     return 0
-
-
-def serve_ui(root: Path, port: int, profile: str) -> int:
-    """The Dagster UI on loopback until it is interrupted."""
-    initialise(root, Path("data"))
-    with environment(root, Path("data"), profile):
-        command = [sys.executable, "-m", "dagster", "dev", "-h", "127.0.0.1", "-p", str(port), "-w", "workspace.yaml"]
-        console.print(f"[bold]Dagster UI:[/] http://127.0.0.1:{port} (Ctrl-C ends it)", highlight=False)
-        process = subprocess.Popen(command, env={**os.environ, "DAGSTER_HOME": str(root)})
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
-            process.send_signal(signal.SIGINT)
-            return process.wait()

@@ -23,9 +23,9 @@ def stored(workspace: Workspace, asset: tuple[str, str], system: str | None = No
     return read_frame(workspace.store, key) if workspace.store.exists(key) else None
 
 
-def show_status(root: Path, data: Path, profile: str) -> None:
+def show_status(root: Path, data: Path, profile: str, limit: int | None = None) -> None:
     """One row per track and system: rollouts by outcome, scores, and whether the stimuli are those of today."""
-    chosen = choose(root, data, profile, "all", [])
+    chosen = choose(root, data, profile, "all", [], limit)
     workspace = chosen.workspace
     for track in TRACKS:
         items = stored(workspace, (track, "items"))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
@@ -64,12 +65,7 @@ def pairs_of(
             "high": known_or_none(high),
             "n_pairs": shared.height,
             "n_clusters": n_clusters,
-            "minimum_detectable": known_or_none(
-                minimum_detectable_difference(
-                    n_clusters, float(np.std(by_cluster.sort("cluster")["d"].to_numpy(), ddof=1)), settings.power,
-                    settings.level,
-                )
-            ),
+            "minimum_detectable": _detectable(by_cluster.sort("cluster")["d"].to_numpy(), settings),
         }  # fmt: skip
         p = sign_flip_test(ours - theirs, clusters, rng=rng, n_permutations=settings.n_permutations)
         found.append({**pair, "p": p, "p_corrected": None, "correction": "holm", "test": SIGN_FLIP})
@@ -83,6 +79,17 @@ def pairs_of(
         row["p_corrected"] = bonferroni(row["p"], family)
         row["correction"] = f"bonferroni over {family}"
     return found + marginal
+
+
+def _detectable(differences: npt.NDArray[np.float64], settings: AggregateSettings) -> float | None:
+    """Smallest detectable difference by the observed spread; None where clusters all differ by the same.
+
+    A spread of 0 in a few clusters says nothing about the next cluster: 0 would promise what no sample can.
+    """
+    spread = float(np.std(differences, ddof=1))
+    if spread == 0.0:
+        return None
+    return known_or_none(minimum_detectable_difference(len(differences), spread, settings.power, settings.level))
 
 
 def write_tie_groups(estimates: list[Row], pairs: list[Row], card: MetricCard, alpha: float) -> None:

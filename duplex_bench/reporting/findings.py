@@ -98,14 +98,19 @@ def _finding(
     ranked = sorted(candidates, key=lambda row: (badness(card, row["estimate"]), row["system"]))
     best = ranked[0]
     runner_up = ranked[1] if len(ranked) > 1 else None
-    title, unit = inputs.system(best["system"]).title, unit_suffix(card.unit)
+    equal = [row for row in ranked if row["estimate"] == best["estimate"]]
+    title = inputs.system(best["system"]).title if len(equal) == 1 else f"{len(equal)} systems alike"
+    unit = unit_suffix(card.unit)
     shown = f"{number(best['estimate'], card.unit)}{unit} {interval(best['low'], best['high'], card.unit)}"
     where = "" if _one_condition(tables, card) else f", {condition}"
     lead = f"{card.title}{where}: {title} {shown}"
     sentence = f"{lead}, {best['n_scored']} of {best['n_expected']} windows scored, {best['n_clusters']} clusters"
     separable: bool | None = None
     verdict = "not compared"
-    if runner_up is not None:
+    if len(equal) == len(ranked) > 1:
+        verdict = "all alike"
+        sentence += "; no system stands out."
+    elif runner_up is not None:
         comparison = _comparison(tables, card.id, condition, best["system"], runner_up["system"])
         other = inputs.system(runner_up["system"]).title
         if comparison is None:

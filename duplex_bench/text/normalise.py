@@ -1,4 +1,4 @@
-"""English text as comparable words (version 1): case, punctuation, and numbers, however they were written.
+"""English text as comparable words (version 2): case, punctuation, and numbers, however they were written.
 
 What is folded, on both sides of a comparison alike:
 
@@ -6,8 +6,9 @@ What is folded, on both sides of a comparison alike:
 - cardinals and decimals become digits: ``twenty-five``, ``a hundred and two``, ``2.5 million``, ``1,000``
 - ordinals become digits with their ending: ``twenty-first``, ``21st``
 - years said in pairs: ``nineteen eighty-four``, ``twenty twenty-six``, ``nineteen oh five`` are one number
-- clock times become hour and minutes: ``5:30``, ``five thirty``, ``half past five`` are ``5 30``; ``5:00`` and
-  ``five o'clock`` are ``5``; ``quarter to six`` and ``fifteen minutes to six`` are ``5 45``; ``p.m.`` is ``pm``
+- clock times become hour and minutes: ``5:30``, ``at 5.30`` (as recognisers write it), ``five thirty`` and
+  ``half past five`` are ``5 30``; ``5:00`` and ``five o'clock`` are ``5``; ``quarter to six`` and ``fifteen minutes to
+  six`` are ``5 45``; ``p.m.`` is ``pm``
 - money and percent: ``$5.50`` is ``5 dollars 50 cents``, ``50%`` is ``50 percent``
 
 What is not: digits read one by one (``one two three`` is not ``123``), fractions other than in clock times,
@@ -22,7 +23,7 @@ from typing import Final
 from duplex_bench.text.clock import fold_spoken_times
 from duplex_bench.text.numbers import fold_numbers
 
-NORMALISER_VERSION: Final = 1
+NORMALISER_VERSION: Final = 2
 
 _QUOTES: Final = str.maketrans({"\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u2032": "'", "`": "'"})
 _CURRENCIES: Final = {"$": ("dollar", "cent"), "£": ("pound", "penny"), "€": ("euro", "cent")}
@@ -33,6 +34,9 @@ _MONEY_SCALED: Final = re.compile(r"([$£€])\s?(\d+(?:\.\d+)?\s+(?:hundred|tho
 _MONEY: Final = re.compile(r"([$£€])\s?(\d+)(?:\.(\d\d))?(?!\.?\d)")
 _HALF_DAY: Final = re.compile(r"\b([ap])\.\s?m\b\.?|(?<=\d )([ap]) m\b")
 _CLOCK: Final = re.compile(r"(?<![\d:])([01]?\d|2[0-3]):([0-5]\d)(?![\d:])")
+_DOTTED_CLOCK: Final = re.compile(
+    r"\b(at|by|until|till|before|around)(\s+)([01]?\d|2[0-3])\.([0-5]\d)(?!\.?\d|\s*(?:%|per))"
+)
 _MINUS: Final = re.compile(r"(?:(?<=\s)|^)[-\u2212](?=\d)")
 _UNIT_GLUED: Final = re.compile(r"(?<=\d)(?=(?:am|pm)\b)")
 _TOKEN: Final = re.compile(r"\d+\.\d+|\d+(?:st|nd|rd|th)\b|\d+|[^\W\d_]+(?:'[^\W\d_]+)*")
@@ -52,6 +56,7 @@ def normalised_words(text: str) -> list[str]:
     plain = _MONEY.sub(_spoken_money, plain)
     plain = _HALF_DAY.sub(lambda match: f" {match.group(1) or match.group(2)}m ", plain)
     plain = _UNIT_GLUED.sub(" ", plain)
+    plain = _DOTTED_CLOCK.sub(r"\1\2\3:\4", plain)
     plain = _CLOCK.sub(_spoken_clock, plain)
     plain = _MINUS.sub(" minus ", plain).replace("%", " percent ")
     plain = re.sub(r"\bper cent\b", "percent", plain)

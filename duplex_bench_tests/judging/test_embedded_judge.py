@@ -44,9 +44,9 @@ def test_every_verdict_is_one_the_rubric_allows(name: str) -> None:
 
 
 def test_the_version_names_all_that_decides() -> None:
-    assert embedded_judge.version("answer_correctness") == "strict/1 normaliser/1 stop-words/1 min_share/1"
+    assert embedded_judge.version("answer_correctness") == "strict/1 normaliser/2 stop-words/1 min_share/1"
     assert embedded_judge.version("answer_correctness", EmbeddedJudgeSettings(0.5)).endswith("min_share/0.5")
-    assert embedded_judge.version("acknowledgement") == ("lexicon/acknowledgement_en/1 normaliser/1 stop-words/1")
+    assert embedded_judge.version("acknowledgement") == ("lexicon/acknowledgement_en/1 normaliser/2 stop-words/1")
     assert judge(question("acknowledgement", text="yes")).judge == embedded_judge.version("acknowledgement")
 
 

@@ -165,6 +165,13 @@ def test_pairs_use_shared_windows_and_give_the_papers_test():
     assert headline["minimum_detectable"] > 0
 
 
+def test_a_spread_of_nothing_promises_no_power():
+    rows = frame(rows_of("a", [1.0] * 6), rows_of("b", [0.0] * 6))
+    pairs = statistics_table(rows, [metric_card(headline=True)], track="multiparty").comparisons
+    assert pairs["difference"].to_list()[0] == 1.0
+    assert pairs["minimum_detectable"].to_list() == [None] * pairs.height
+
+
 def test_separable_systems_part_and_equal_ones_share_a_group():
     rows = frame(rows_of("good", [1] * 40), rows_of("same", [1] * 40), rows_of("bad", [0] * 40))
     table = statistics_table(rows, [metric_card()], track="multiparty", settings=QUICK).statistics

@@ -71,6 +71,7 @@ def test_minutes_to_the_hour(minute: int, hour: int) -> None:
         ("$5.50", "five dollars and fifty cents"), ("$1", "one dollar"), ("£1.01", "one pound and one penny"),
         ("50%", "fifty per cent"), ("-5 degrees", "minus five degrees"), ("Don\u2019t", "don't"), ("Café", "cafe"),
         ("5 p m", "5:00 p.m."), ("a quarter to six", "5:45"), ("fifteen hundred", "1,500"), ("(yes)", "Yes."),
+        ("at ten forty-five", "at 10.45."), ("by 9.05", "by 9:05"), ("around 2.5", "around two point five"),
     ],
 )  # fmt: skip
 def test_two_ways_of_writing_are_equal(left: str, right: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from duplex_bench.records.outcome import Outcome
+from duplex_bench.records.outcome import SCORED_OUTCOMES
 from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.findings import Finding, examples, findings
 from duplex_bench.reporting.inputs import SCHEMAS, ReportInputs, SystemInfo, Table, TrackTables
@@ -122,7 +122,9 @@ def _counts(inputs: ReportInputs) -> dict[str, dict[str, int]]:
             "clusters": track.items["cluster"].n_unique(),
             "systems": track.rollouts["system"].n_unique(),
             "rollouts": track.rollouts.height,
-            "completed": track.rollouts.filter(pl.col("outcome") == Outcome.COMPLETED).height,
+            "scored_rollouts": track.rollouts.filter(
+                pl.col("outcome").is_in([str(one) for one in SCORED_OUTCOMES])
+            ).height,
             "scores": track.measurements.height,
             "values": track.measurements.height - track.measurements["value"].null_count(),
         }

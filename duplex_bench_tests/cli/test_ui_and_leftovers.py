@@ -1,0 +1,52 @@
+"""The UI's port is checked first; runs of processes that are gone do not stay "started"; a report needs results."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import dagster as dg
+import pytest
+from dagster._core.test_utils import create_run_for_test
+
+from duplex_bench.cli import local_run
+from duplex_bench.cli.run import build_report
+from duplex_bench.cli.ui import HOST, serve_ui
+
+pytestmark = pytest.mark.dagster
+
+
+def test_a_taken_port_is_said_before_anything_starts(tmp_path):
+    with socket.socket() as taken:
+        taken.bind((HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match=f"port {port} is in use: give another with --port"):
+            serve_ui(tmp_path, port, "demo")
+    assert list(tmp_path.iterdir()) == []
+
+
+def started(instance: dg.DagsterInstance, process: int, host: str) -> str:
+    tags = {local_run.HOST_TAG: host, local_run.PROCESS_TAG: str(process)}
+    run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED, tags=tags)
+    return run.run_id
+
+
+def test_only_runs_of_dead_processes_of_this_machine_are_ended():
+    here = socket.gethostname()
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with dg.DagsterInstance.ephemeral() as instance:
+        dead = started(instance, gone.pid, here)
+        alive = started(instance, os.getppid(), here)
+        elsewhere = started(instance, gone.pid, "another-machine")
+        assert local_run.end_runs_of_dead_processes(instance) == 1
+        status = {name: instance.get_run_by_id(name).status for name in (dead, alive, elsewhere)}
+    assert status[dead] == dg.DagsterRunStatus.FAILURE
+    assert status[alive] == status[elsewhere] == dg.DagsterRunStatus.STARTED
+
+
+def test_a_report_of_nothing_is_refused_and_makes_nothing(tmp_path):
+    with pytest.raises(ValueError, match="no results of profile demo in "):
+        build_report(tmp_path, tmp_path / "data", "demo", False)
+    assert not (tmp_path / "data" / "store").exists()
