@@ -198,7 +198,7 @@ def _mark(chosen: Chosen, part: graph.Part) -> str:
 
 
 def _stands(chosen: Chosen, part: graph.Part, mark: str) -> bool:
-    report = [chosen.workspace.report_folder / "index.html"] if part.label.startswith("report") else []
+    report = [chosen.workspace.report_folder / "index.html"] if set(graph.REPORT) & set(part.keys) else []
     return fingerprints.is_current(chosen.workspace, part.label, mark, _tables(chosen, part), report)
 
 
