@@ -6,7 +6,7 @@ Runs inside foreign environments: standard library and numpy >= 1.24 only, Pytho
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from duplex_bench.contract.types import TransportError
 
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
 Detection = Literal["automatic", "manual"]
 PushKind = Literal["audio", "text", "user_text", "flush", "begun", "done", "usage", "note"]
-
-DETECTIONS: frozenset[str] = frozenset(get_args(Detection))
-PUSH_KINDS: frozenset[str] = frozenset(get_args(PushKind))
 
 
 class RefusedError(ValueError):

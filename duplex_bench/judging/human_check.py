@@ -11,7 +11,6 @@ from duplex_bench.judging.agreement import agreement
 from duplex_bench.statistics import wilson_interval
 
 SAMPLE: Final = "sample"
-NOTE: Final = "note"
 
 
 class SheetError(ValueError):

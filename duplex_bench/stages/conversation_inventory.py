@@ -13,9 +13,8 @@ from duplex_bench.reporting.figures.corpus import label_distributions
 from duplex_bench.reporting.figures.corpus import liveliness as liveliness_figure
 from duplex_bench.reporting.inputs import Table
 from duplex_bench.stages.conversation import drawn, inventory_frame, labels_in
-from duplex_bench.stages.multiparty_inventory import stored
 from duplex_bench.stages.result import StageResult
-from duplex_bench.stages.summary import figures_result
+from duplex_bench.stages.summary import figures_result, store_tables
 from duplex_bench.stages.workspace import Workspace
 
 Floats = npt.NDArray[np.float64]
@@ -51,7 +50,7 @@ def inventory(
         "labels": labels.height,
         "sessions_reviewed": labels.filter(pl.col("source") == "review")["session_id"].n_unique(),
     }
-    return stored(workspace, shown, counts)
+    return store_tables(workspace, shown, counts)
 
 
 def corpus_figures(workspace: Workspace, sessions: pl.DataFrame, labels: pl.DataFrame) -> StageResult:

@@ -21,9 +21,9 @@ from duplex_bench.records.outcome import SCORED_OUTCOMES
 from duplex_bench.reporting.inputs import Table
 from duplex_bench.speech import engines
 from duplex_bench.stages.items import items_of
-from duplex_bench.stages.multiparty_inventory import stored
 from duplex_bench.stages.pool import engine_pool
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.summary import store_tables
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
@@ -54,7 +54,7 @@ def gate_calibration(workspace: Workspace, items: pl.DataFrame, rollouts: Mappin
     profile = workspace.profile
     settings = profile.conversation.calibration
     if settings.rollouts == 0:
-        result = stored(workspace, [], {"labelled": 0})
+        result = store_tables(workspace, [], {"labelled": 0})
         return StageResult(result.frame, result.counts, note=OFF)
     pauses = {item_id: item for item_id, item in items_of(items).items() if item.condition == "pause"}
     scored = [str(outcome) for outcome in SCORED_OUTCOMES]
@@ -141,4 +141,4 @@ def gate_calibration(workspace: Workspace, items: pl.DataFrame, rollouts: Mappin
             ),
         ),
     ]  # fmt: skip
-    return stored(workspace, tables, {"labelled": n_labelled})
+    return store_tables(workspace, tables, {"labelled": n_labelled})

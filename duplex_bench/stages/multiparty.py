@@ -37,7 +37,6 @@ from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.serial import from_json, to_json
 
-PREAMBLE_ID = "preamble"
 # Raise when the way a scene is built from the same clips changes.
 SCENE_VERSION = 2
 CLIP_VERSION = 1

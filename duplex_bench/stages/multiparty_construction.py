@@ -21,10 +21,10 @@ from duplex_bench.records.audio import AudioSlice
 from duplex_bench.reporting.inputs import Table
 from duplex_bench.speech import engines
 from duplex_bench.stages.multiparty import rebuilt, scene_faults, scripts_of
-from duplex_bench.stages.multiparty_inventory import stored
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.profile import SpeechSettings
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.summary import store_tables
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
@@ -107,7 +107,7 @@ def construction(
         "scenes_heard": n_scenes,
         "checks_failed": failed,
     }
-    return stored(workspace, tables, counts)
+    return store_tables(workspace, tables, counts)
 
 
 def failed_checks(workspace: Workspace, frame: pl.DataFrame) -> list[dict[str, Any]]:

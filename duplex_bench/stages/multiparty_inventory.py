@@ -14,9 +14,8 @@ from duplex_bench.reporting.inputs import Table
 from duplex_bench.stages.items import items_of
 from duplex_bench.stages.profile import MultipartySettings
 from duplex_bench.stages.result import StageResult
-from duplex_bench.stages.summary import TABLES_SCHEMA
+from duplex_bench.stages.summary import store_tables
 from duplex_bench.stages.workspace import Workspace
-from duplex_bench.storage.frames import to_parquet
 from duplex_bench.storage.serial import from_json
 
 # P1 A2.4, beside ours in the table: printed as the paper's, never as a target of another draw.
@@ -29,22 +28,6 @@ PAPER_ACCOUNTING: Mapping[str, float] = {
     "hours_played": 110.93,
     "hours_distinct_clips": 61.10,
 }
-
-
-def stored(workspace: Workspace, tables: Sequence[Table], counts: dict[str, int | float | str]) -> StageResult:
-    """Tables as one row each, their content as Parquet in the blob store."""
-    rows = [
-        {
-            "id": table.id,
-            "title": table.title,
-            "caption": table.caption,
-            "n_rows": table.frame.height,
-            "parquet": workspace.blobs.put(to_parquet(table.frame), "parquet"),
-        }
-        for table in tables
-    ]
-    frame = pl.DataFrame(rows, schema=TABLES_SCHEMA)
-    return StageResult(frame, counts, preview=frame.drop("parquet"))
 
 
 def inventory(
@@ -82,7 +65,7 @@ def inventory(
             duration_statistics(spoken, samples, settings.layout),
         ),
     ]
-    return stored(workspace, tables, {"pairs": len(pairs), "pairs_spoken": len(spoken), "tables": len(tables)})
+    return store_tables(workspace, tables, {"pairs": len(pairs), "pairs_spoken": len(spoken), "tables": len(tables)})
 
 
 def _composition(pairs: Sequence[Pair], settings: MultipartySettings) -> Table:

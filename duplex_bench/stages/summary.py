@@ -64,10 +64,8 @@ def aggregate(
     )
 
 
-def tables(workspace: Workspace, track: TrackTables, systems: Sequence[SystemInfo] = ()) -> StageResult:
-    """Every table of the track, each stored as Parquet."""
-    made = [make(track) for make in (leaderboard, condition_comparison, pairwise, outcomes, failures, missing_scores)]
-    made += multiparty_tables(track, systems) + conversation_tables(track, systems) + sensitivity_tables(track)
+def store_tables(workspace: Workspace, made: Sequence[Table], counts: dict[str, int | float | str]) -> StageResult:
+    """Tables as one row each, their content as Parquet in the blob store."""
     rows = [
         {
             "id": table.id,
@@ -79,11 +77,18 @@ def tables(workspace: Workspace, track: TrackTables, systems: Sequence[SystemInf
         for table in made
     ]
     frame = pl.DataFrame(rows, schema=TABLES_SCHEMA)
-    return StageResult(frame, {"tables": frame.height}, preview=frame.drop("parquet"))
+    return StageResult(frame, counts, preview=frame.drop("parquet"))
+
+
+def tables(workspace: Workspace, track: TrackTables, systems: Sequence[SystemInfo] = ()) -> StageResult:
+    """Every table of the track, each stored as Parquet."""
+    made = [make(track) for make in (leaderboard, condition_comparison, pairwise, outcomes, failures, missing_scores)]
+    made += multiparty_tables(track, systems) + conversation_tables(track, systems) + sensitivity_tables(track)
+    return store_tables(workspace, made, {"tables": len(made)})
 
 
 def stored_tables(workspace: Workspace, frame: pl.DataFrame) -> list[Table]:
-    """The tables that ``tables`` stored."""
+    """The tables that ``store_tables`` stored."""
     return [
         Table(row["id"], row["title"], row["caption"], from_parquet(workspace.blobs.get(row["parquet"], "parquet")))
         for row in frame.iter_rows(named=True)

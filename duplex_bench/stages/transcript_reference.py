@@ -28,8 +28,8 @@ from duplex_bench.stages import judges, scoring
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_of
 from duplex_bench.stages.multiparty import scripts_of
-from duplex_bench.stages.multiparty_inventory import stored
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.summary import store_tables
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import frame_of
@@ -70,7 +70,7 @@ def transcript_reference(workspace: Workspace, pairs_frame: pl.DataFrame, items_
     settings = workspace.profile.multiparty.reference
     if settings.engine == "off":
         nothing = StageResult(pl.DataFrame(schema=dict(tables.MEASUREMENTS)), {"engine": "off"})
-        return ReferenceResult(nothing, stored(workspace, (), {"engine": "off"}))
+        return ReferenceResult(nothing, store_tables(workspace, (), {"engine": "off"}))
     wanted = _wanted(pairs_frame, items_frame)
     rows: list[dict[str, object]] = []
     counts: dict[str, int | float | str] = {}
@@ -81,7 +81,7 @@ def transcript_reference(workspace: Workspace, pairs_frame: pl.DataFrame, items_
             rows += _run(workspace, decider, executor, run, wanted, counts, notes)
     decisions = pl.DataFrame(rows, schema=DECISIONS)
     shares = shares_of(decisions)
-    told = stored(workspace, _tables(decider, settings, shares, decisions), {"decider": decider.name, **counts})
+    told = store_tables(workspace, _tables(decider, settings, shares, decisions), {"decider": decider.name, **counts})
     noted = dataclasses.replace(told, preview=shares, note="\n".join(f"- {note}" for note in notes[:20]))
     measured = _measured(workspace, wanted, decisions)
     return ReferenceResult(dataclasses.replace(measured, counts={**measured.counts, **_headline(shares)}), noted)

@@ -1,7 +1,7 @@
 """Work by content key: what is finished is reused, what fails is counted, an interrupt loses nothing finished."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from typing import Literal
@@ -143,8 +143,3 @@ def _run(
 
 def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def lookup(done: WorkDone, keys: Mapping[str, str]) -> dict[str, str]:
-    """Payload per id for ids whose work succeeded: ``keys`` maps an id to its key."""
-    return {item: done.payloads[key] for item, key in keys.items() if key in done.payloads}

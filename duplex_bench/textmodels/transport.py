@@ -45,7 +45,27 @@ def transport(settings: ModelSettings) -> Transport:
     return _OpenAI(settings)
 
 
-class _OpenAI:
+class _VendorPackage:
+    """What the two vendors' packages, which are built alike, have in common: only how a client is made differs."""
+
+    _key: str
+    _name: str
+    _vendor: Any
+    _client: Any
+    _response: Any
+
+    def send(self, wire: WireRequest) -> str:
+        try:
+            got = self._client.post(wire.path, cast_to=self._response, body=wire.body)
+        except self._vendor.APIStatusError as error:
+            response = error.response
+            raise _fault(self._name, response.status_code, response.text, response.headers, self._key) from None
+        except self._vendor.APIConnectionError as error:
+            raise _lost(self._name, error, self._key) from None
+        return without_key(got.text, self._key)
+
+
+class _OpenAI(_VendorPackage):
     def __init__(self, settings: ModelSettings) -> None:
         import httpx2
         import openai
@@ -59,18 +79,8 @@ class _OpenAI:
             api_key=self._key or "none", base_url=base_url(settings), max_retries=0, timeout=settings.timeout_s
         )
 
-    def send(self, wire: WireRequest) -> str:
-        try:
-            got = self._client.post(wire.path, cast_to=self._response, body=wire.body)
-        except self._vendor.APIStatusError as error:
-            response = error.response
-            raise _fault(self._name, response.status_code, response.text, response.headers, self._key) from None
-        except self._vendor.APIConnectionError as error:
-            raise _lost(self._name, error, self._key) from None
-        return without_key(got.text, self._key)
 
-
-class _Anthropic:
+class _Anthropic(_VendorPackage):
     def __init__(self, settings: ModelSettings) -> None:
         import anthropic
         import httpx2
@@ -86,16 +96,6 @@ class _Anthropic:
             timeout=settings.timeout_s,
             default_headers={"anthropic-version": settings.api_version or ANTHROPIC_VERSION},
         )
-
-    def send(self, wire: WireRequest) -> str:
-        try:
-            got = self._client.post(wire.path, cast_to=self._response, body=wire.body)
-        except self._vendor.APIStatusError as error:
-            response = error.response
-            raise _fault(self._name, response.status_code, response.text, response.headers, self._key) from None
-        except self._vendor.APIConnectionError as error:
-            raise _lost(self._name, error, self._key) from None
-        return without_key(got.text, self._key)
 
 
 class _Gemini:
