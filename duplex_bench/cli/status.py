@@ -9,18 +9,13 @@ from rich.table import Column, Table
 
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
+from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.stages import checks
 from duplex_bench.stages.cards import readable_cards
+from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace
-from duplex_bench.storage.frames import read_frame
 from duplex_bench.systems.card import missing_env
-
-
-def stored(workspace: Workspace, asset: tuple[str, str], system: str | None = None) -> pl.DataFrame | None:
-    """A stored table, or None if it was never made."""
-    key = workspace.table_key(asset, system)
-    return read_frame(workspace.store, key) if workspace.store.exists(key) else None
 
 
 def show_status(root: Path, data: Path, profile: str, limit: int | None = None) -> None:
@@ -28,7 +23,7 @@ def show_status(root: Path, data: Path, profile: str, limit: int | None = None) 
     chosen = choose(root, data, profile, "all", [], limit)
     workspace = chosen.workspace
     for track in TRACKS:
-        items = stored(workspace, (track, "items"))
+        items = stored(workspace, track, "items")
         if items is None:
             console.print(f"[yellow]{track}:[/] no items yet: run `duplex-bench run --profile {profile}`")
             continue
@@ -42,9 +37,9 @@ def show_status(root: Path, data: Path, profile: str, limit: int | None = None) 
     console.print(f"report: {report if report.exists() else 'not built yet'}", highlight=False)
 
 
-def _row(workspace: Workspace, track: str, system: str, items: pl.DataFrame) -> Sequence[str]:
-    rollouts = stored(workspace, (track, "rollouts"), system)
-    measurements = stored(workspace, (track, "measurements"), system)
+def _row(workspace: Workspace, track: Track, system: str, items: pl.DataFrame) -> Sequence[str]:
+    rollouts = stored(workspace, track, "rollouts", system)
+    measurements = stored(workspace, track, "measurements", system)
     if rollouts is None:
         return ("0", "", "", "", "[yellow]not run[/]")
     lost = rollouts.filter(pl.col("outcome").is_in([str(outcome) for outcome in RETRIED_OUTCOMES])).height

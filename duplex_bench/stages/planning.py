@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 
-import polars as pl
-
 from duplex_bench.records.items import Track
 from duplex_bench.stages.rollouts import listened_s, planned_rollouts, rollout_ledger, why_not
+from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import minimum_detectable_difference
-from duplex_bench.storage.frames import read_frame
 from duplex_bench.systems.card import SystemCard
 
 # Core seconds per second of audio, rollout to words, low and high: measured on the demo on a 2-core machine, see
@@ -31,11 +29,6 @@ class Estimate:
     compute_high_s: float
 
 
-def _stored_items(workspace: Workspace, track: Track) -> pl.DataFrame | None:
-    key = workspace.table_key((track, "items"), None)
-    return read_frame(workspace.store, key) if workspace.store.exists(key) else None
-
-
 def planned_items(workspace: Workspace, track: Track) -> int:
     """How many items the profile asks for, where they have not been made yet."""
     profile = workspace.profile
@@ -50,7 +43,7 @@ def planned_items(workspace: Workspace, track: Track) -> int:
 
 def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
     """What running ``card`` on a track would take; exact counts once the items exist."""
-    items = _stored_items(workspace, track)
+    items = stored(workspace, track, "items")
     low, high = COMPUTE_PER_AUDIO_S[card.family]
     if track not in card.tracks:
         return Estimate(0, 0, 0.0, 0.0, 0.0)
@@ -74,7 +67,7 @@ def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
 
 def detectable_difference(workspace: Workspace, track: Track) -> str:
     """In words, the smallest difference between two systems that the planned clusters can show."""
-    items = _stored_items(workspace, track)
+    items = stored(workspace, track, "items")
     if items is None:
         clusters = (
             workspace.profile.multiparty.n_pairs
