@@ -73,9 +73,7 @@ def choose(
         told = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
         if len(lacking) == len(wanted):
             raise ValueError(f"nothing to run: {told}. Set it in the environment (A|B: either), or name other systems")
-        # Those that somebody named are told one by one; of the others a count is enough.
-        whose = told if systems else f"{len(lacking)} hosted systems; `duplex-bench systems` says which key each needs"
-        error_console.print(f"[dim]passed over for want of a key: {whose}[/]", highlight=False)
+        error_console.print(f"[dim]passed over for want of a key: {told}[/]", highlight=False)
     able = {name: cards[name] for name in wanted if name not in lacking}
     return Chosen(workspace, tracks, able, cards, profile)
 
