@@ -1,0 +1,1 @@
+"""What the conformance suite tries on a system, one module for each kind of rule."""
