@@ -13,6 +13,7 @@ from duplex_bench.records.outcome import SCORED_OUTCOMES
 from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.findings import Finding, examples, findings
 from duplex_bench.reporting.inputs import SCHEMAS, ReportInputs, SystemInfo, Table, TrackTables
+from duplex_bench.reporting.places import TABLES_FOLDER
 from duplex_bench.reporting.site.cells import Board, board, boards
 from duplex_bench.reporting.site.chunks import ItemChunk, TrackIndex, item_chunks
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
@@ -31,7 +32,6 @@ from duplex_bench.reporting.tables import (
     stand_ins,
     write_tables,
 )
-from duplex_bench.reporting.tables.writing import FOLDER as TABLES_FOLDER
 
 _ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js", "recording.js")
 

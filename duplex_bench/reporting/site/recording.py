@@ -12,11 +12,11 @@ from duplex_bench.reporting.estimates import center
 from duplex_bench.reporting.findings import badness
 from duplex_bench.reporting.formats import direction_text, interval, number, unit_suffix
 from duplex_bench.reporting.inputs import ReportInputs, Table, TrackTables
+from duplex_bench.reporting.places import TABLES_FOLDER
 from duplex_bench.reporting.site.build import write_assets, write_items
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
 from duplex_bench.reporting.site.pages import Pages
 from duplex_bench.reporting.tables import provenance, stand_ins, write_tables
-from duplex_bench.reporting.tables.writing import FOLDER as TABLES_FOLDER
 
 _SUMMARY_SCHEMA = {
     "section": pl.String, "metric": pl.String, "title": pl.String, "unit": pl.String, "direction": pl.String,

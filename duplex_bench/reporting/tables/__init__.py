@@ -1,5 +1,6 @@
 """One function per table of the report, from stored frames, and the files they are written to."""
 
+from duplex_bench.reporting.run_tables import load_run
 from duplex_bench.reporting.tables.conversation import conversation_tables
 from duplex_bench.reporting.tables.leaderboard import condition_comparison, leaderboard, pairwise
 from duplex_bench.reporting.tables.multiparty import multiparty_tables
@@ -12,7 +13,7 @@ from duplex_bench.reporting.tables.run import (
     provenance,
     stand_ins,
 )
-from duplex_bench.reporting.tables.writing import load_run, write_tables
+from duplex_bench.reporting.tables.writing import write_tables
 
 __all__ = [
     "cast_quality",

@@ -1,4 +1,4 @@
-"""Tables as files, and back into frames for notebooks."""
+"""Tables as files; ``reporting.run_tables.load_run`` reads them back."""
 
 import json
 from collections.abc import Iterable
@@ -6,9 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from duplex_bench.reporting.inputs import ReportInputError, Table
-
-FOLDER = "tables"
+from duplex_bench.reporting.inputs import Table
 
 
 def write_tables(tables: Iterable[Table], folder: Path) -> list[Path]:
@@ -39,18 +37,3 @@ def _flat(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def load_run(path: Path | str) -> dict[str, pl.DataFrame]:
-    """Every table of a report folder by its id, for notebooks.
-
-    Args:
-        path: the report folder (the one with ``index.html``).
-
-    Raises:
-        ReportInputError: the folder holds no tables.
-    """
-    files = sorted((Path(path) / FOLDER).glob("*.parquet"))
-    if not files:
-        raise ReportInputError(f"{path} holds no tables: give the report folder that `duplex-bench report` printed")
-    return {file.stem: pl.read_parquet(file) for file in files}
