@@ -4,23 +4,29 @@
 tables); ``<root>/truth.json`` lies outside it. Format: corpora-and-models reference, sections A.2 to A.5 and A.8.
 """
 
-import csv
-import io
-import json
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import soundfile
 
-from duplex_bench.audio.files import write_atomic
 from duplex_bench.audio.mixing import place
 from duplex_bench.audio.resample import resample
 from duplex_bench.audio.time import to_samples
-from duplex_bench.conversation.generator_faults import FAULTS, Fault, SideFiles, apply_fault, header_only_wav
+from duplex_bench.conversation.generator_faults import FAULTS, Fault, SideFiles, apply_fault
+from duplex_bench.conversation.generator_files import (
+    CORPUS_FOLDER,
+    INTERACTIONS,
+    LABEL,
+    SPLIT,
+    ListedSide,
+    write_side,
+    write_tables,
+)
 from duplex_bench.conversation.generator_plan import ClipTiming, PlannedSession, PlanSettings, plan_session
 from duplex_bench.conversation.label_types import SPEAKERS, Speaker, Word
 from duplex_bench.speech.interfaces import TextToSpeech
@@ -28,18 +34,15 @@ from duplex_bench.storage.digests import generator_from
 from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.serial import from_json, to_json
 
-LABEL: Final = "naturalistic"
-SPLIT: Final = "dev"
-CORPUS_FOLDER: Final = "corpus"
 TRUTH_FILE: Final = "truth.json"
+
+__all__ = ["CORPUS_FOLDER", "LABEL", "SPLIT", "TRUTH_FILE", "GeneratorSettings", "PlantedSession", "SessionWriter"]
 
 _FADE_S = 0.004
 _SEGMENT_GAP_S = 0.8
 _SEGMENT_MAX_S = 15.0
-# Prompt hashes are reused between sessions, session and participant numbers between vendors, as in the corpus.
-_INTERACTIONS = ("00000582", "00000009", "00001203")
-_UNUSED_CHARADES = "00000777"
-_BATCH = 0
+# Clips kept in memory: the voices of a session of some minutes; others are spoken, or read from a cache, again.
+_CLIPS_KEPT_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,30 +88,94 @@ class PlantedSession:
     fault: Fault | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenSession:
+    """What is left to tell of a session once its files are written."""
+
+    planted: PlantedSession
+    listed: tuple[ListedSide, ...]
+
+
 class _Voices:
-    """Clips of one engine at the session's rate, and their timing for the planner; each text is spoken once."""
+    """Clips of one engine at the session's rate, and their timing for the planner."""
 
     def __init__(self, tts: TextToSpeech, sample_rate_hz: int) -> None:
         self._tts = tts
         self._rate = sample_rate_hz
-        self._clips: dict[tuple[str, str], tuple[npt.NDArray[np.float32], ClipTiming]] = {}
+        self._timings: dict[tuple[str, str], ClipTiming] = {}
+        self._clips: OrderedDict[tuple[str, str], npt.NDArray[np.float32]] = OrderedDict()
+        self._kept = 0
 
     def timing(self, text: str, voice: str) -> ClipTiming:
-        return self._clip(text, voice)[1]
+        if (text, voice) not in self._timings:
+            self._speak(text, voice)
+        return self._timings[text, voice]
 
     def samples(self, text: str, voice: str) -> npt.NDArray[np.float32]:
-        return self._clip(text, voice)[0]
+        if (text, voice) not in self._clips:
+            self._speak(text, voice)
+        self._clips.move_to_end((text, voice))
+        return self._clips[text, voice]
 
-    def _clip(self, text: str, voice: str) -> tuple[npt.NDArray[np.float32], ClipTiming]:
-        key = (text, voice)
-        if key not in self._clips:
-            spoken = self._tts.speak(text, voice)
-            # Whole 0.1 ms, as the corpus writes times: places and lengths then add up exactly.
-            duration = int(len(spoken.samples) / spoken.sample_rate_hz * 1e4) / 1e4
-            starts = _word_starts(text, spoken.word_starts_s, duration)
-            samples = resample(spoken.samples, spoken.sample_rate_hz, self._rate)
-            self._clips[key] = (samples, ClipTiming(duration, starts))
-        return self._clips[key]
+    def _speak(self, text: str, voice: str) -> None:
+        spoken = self._tts.speak(text, voice)
+        # Whole 0.1 ms, as the corpus writes times: places and lengths then add up exactly.
+        duration = int(len(spoken.samples) / spoken.sample_rate_hz * 1e4) / 1e4
+        self._timings[text, voice] = ClipTiming(duration, _word_starts(text, spoken.word_starts_s, duration))
+        clip = resample(spoken.samples, spoken.sample_rate_hz, self._rate)
+        self._clips[text, voice] = clip
+        self._kept += len(clip)
+        while len(self._clips) > 1 and self._kept > _CLIPS_KEPT_S * self._rate:
+            self._kept -= len(self._clips.popitem(last=False)[1])
+
+
+class SessionWriter:
+    """Writes single sessions of one corpus: the same bytes in whatever order, and in whatever process of one machine.
+
+    ``generate`` and ``finish`` say what a whole corpus needs.
+    """
+
+    def __init__(self, settings: GeneratorSettings, tts: TextToSpeech, root: Path) -> None:
+        """Cast the voices.
+
+        Args:
+            settings: how many, how long, from which seed.
+            tts: the voices.
+            root: folder to write into.
+
+        Raises:
+            ValueError: fewer than two voices.
+        """
+        self._voices = settings.voices or tuple(tts.voices)
+        if len(self._voices) < 2:
+            raise ValueError(
+                f"two speakers need two voices, got {self._voices}: name at least two of {tuple(tts.voices)}"
+            )
+        self._settings = settings
+        self._engine = _Voices(tts, settings.sample_rate_hz)
+        self._root = root
+        self._store = FolderStore(root)
+
+    def write(self, number: int, fault: Fault | None = None) -> WrittenSession:
+        """Plan, render and write session ``number`` (from 0), with ``fault`` made in it."""
+        session = _planned(number, self._settings, self._voices, self._engine, fault)
+        sides = _sides(number, session, self._settings, self._engine)
+        if fault is not None:
+            apply_fault(fault, *sides, self._settings.sample_rate_hz)
+        for side in sides:
+            if side.written:
+                write_side(self._store, self._root, side, self._settings.sample_rate_hz)
+        # The samples of a corpus of hours are not held.
+        return WrittenSession(session, tuple(ListedSide(side.file_id, side.archive) for side in sides if side.listed))
+
+
+def finish(root: Path, written: Sequence[WrittenSession]) -> list[PlantedSession]:
+    """Write the tables and the truth of a corpus whose sessions are there, in order of their numbers."""
+    store = FolderStore(root)
+    write_tables(store, [side for session in written for side in session.listed])
+    planted = [session.planted for session in written]
+    store.put(TRUTH_FILE, to_json({"version": 1, "sessions": planted}).encode())
+    return planted
 
 
 def generate(
@@ -125,31 +192,14 @@ def generate(
     Raises:
         ValueError: an unknown fault or voice, more faults than sessions, or fewer than two voices.
     """
-    voices = settings.voices or tuple(tts.voices)
-    if len(voices) < 2:
-        raise ValueError(f"two speakers need two voices, got {voices}: name at least two of {tuple(tts.voices)}")
     if len(faults) > settings.n_sessions:
         raise ValueError(f"{len(faults)} faults need as many sessions, got {settings.n_sessions}: ask for more")
     unknown = [fault for fault in faults if fault not in FAULTS]
     if unknown:
         raise ValueError(f"no fault named {unknown[0]!r}: choose of {', '.join(FAULTS)}")
-    engine = _Voices(tts, settings.sample_rate_hz)
-    store = FolderStore(root)
-    planted: list[PlantedSession] = []
-    listed: list[SideFiles] = []
-    for number in range(settings.n_sessions):
-        session = _planned(number, settings, voices, engine, faults[number] if number < len(faults) else None)
-        sides = _sides(number, session, settings, engine)
-        if session.fault is not None:
-            apply_fault(session.fault, *sides, settings.sample_rate_hz)
-        for side in sides:
-            if side.written:
-                _write_side(store, root, side, settings.sample_rate_hz)
-        listed.extend(side for side in sides if side.listed)
-        planted.append(session)
-    _write_tables(store, listed)
-    store.put(TRUTH_FILE, to_json({"version": 1, "sessions": planted}).encode())
-    return planted
+    writer = SessionWriter(settings, tts, root)
+    numbered = zip_longest(range(settings.n_sessions), faults)
+    return finish(root, [writer.write(number, fault) for number, fault in numbered])
 
 
 def read_truth(root: Path) -> list[PlantedSession]:
@@ -178,7 +228,7 @@ def _planned(
     rng = generator_from("synthetic-session/1", settings.seed, number)
     plan = plan_session(rng, cast, engine.timing, replace(settings.plan, target_s=settings.minutes * 60))
     vendor, session = number % 2, number // 2 + 1
-    key = f"V{vendor:02d}_S{session:04d}_I{_INTERACTIONS[number % len(_INTERACTIONS)]}"
+    key = f"V{vendor:02d}_S{session:04d}_I{INTERACTIONS[number % len(INTERACTIONS)]}"
     suffix = "A" if number % 5 == 1 else ""
     first = 2 * (number // 2) + 1
     return PlantedSession(
@@ -267,53 +317,3 @@ def _word_starts(text: str, known: tuple[float, ...], duration_s: float) -> tupl
     lengths = np.array([0, *(len(word) + 1 for word in words)])
     shares = np.cumsum(lengths)[:-1] / lengths.sum()
     return tuple(round(float(share) * duration_s, 4) for share in shares)
-
-
-def _write_side(store: FolderStore, root: Path, side: SideFiles, sample_rate_hz: int) -> None:
-    key = f"{CORPUS_FOLDER}/{LABEL}/{SPLIT}/{_BATCH:04d}/{side.archive:04d}/{side.file_id}"
-    if side.form == "header_only":
-        store.put(f"{key}.wav", header_only_wav(sample_rate_hz))
-    elif side.form == "float32":
-        buffer = io.BytesIO()
-        soundfile.write(buffer, side.samples, sample_rate_hz, format="WAV", subtype="FLOAT")
-        store.put(f"{key}.wav", buffer.getvalue())
-    else:
-        write_atomic(root / f"{key}.wav", side.samples, sample_rate_hz)
-    text = json.dumps(side.note, indent=4)
-    store.put(f"{key}.json", (text[: len(text) // 2] if side.cut_json else text).encode())
-
-
-def _write_tables(store: FolderStore, sides: list[SideFiles]) -> None:
-    """The four tables of the corpus, with its habits: quoted line breaks, vendors with and without the V."""
-    types = ("ipc_conversation", "grounded_gesture", "collaborative_storytelling", "charades")
-    prompts = [
-        [number, key, number, "Talk about\nsomething you like.", "Listen\nand ask.", "APCP", "APCP", types[number]]
-        for number, key in enumerate((*_INTERACTIONS, _UNUSED_CHARADES))
-    ]
-    people = sorted({tuple(side.file_id.replace("V", "").replace("P", "").split("_")) for side in sides})
-    sessions = sorted({tuple(side.file_id.split("_")[:2]) for side in sides})
-    tables: dict[str, tuple[list[str], list[list[Any]]]] = {
-        "filelist.csv": (
-            ["file_id", "label", "split", "batch_idx", "archive_idx"],
-            [[side.file_id, LABEL, SPLIT, _BATCH, side.archive] for side in sides],
-        ),
-        "interactions.csv": (
-            ["", "prompt_hash", "prompt_id_unique", "participant_a_prompt_text", "participant_b_prompt_text",
-             "ipc_a", "ipc_b", "interaction_type"],
-            prompts,
-        ),
-        "participants.csv": (
-            ["vendor_id", "participant_id", "extraversion_raw"],
-            [[person[0], person[3], "Undisclosed"] for person in people],
-        ),
-        "relationships.csv": (
-            ["vendor_id", "session_id", "relationship", "relationship_detail"],
-            [[vendor, session[1:], "stranger", "stranger"] for vendor, session in sessions],
-        ),
-    }  # fmt: skip
-    for name, (header, rows) in tables.items():
-        buffer = io.StringIO()
-        writer = csv.writer(buffer, lineterminator="\n")
-        writer.writerow(header)
-        writer.writerows(rows)
-        store.put(f"{CORPUS_FOLDER}/{name}", buffer.getvalue().encode())

@@ -8,13 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from duplex_bench.conversation import seamless_archives as archives
-from duplex_bench.conversation.generator import (
-    CORPUS_FOLDER,
-    GeneratorSettings,
-    PlantedSession,
-    generate,
-    read_truth,
-)
+from duplex_bench.conversation.generator import CORPUS_FOLDER, PlantedSession, read_truth
 from duplex_bench.conversation.label_types import SPEAKERS, Speaker
 from duplex_bench.conversation.seamless import SeamlessRules, load_seamless
 from duplex_bench.conversation.sessions import LoadedSessions, Session
@@ -22,7 +16,7 @@ from duplex_bench.conversation.two_channel import load_two_channel, load_two_cha
 from duplex_bench.records.audio import AudioSlice, TimedWord
 from duplex_bench.records.items import Item
 from duplex_bench.speech import engines
-from duplex_bench.stages import progress
+from duplex_bench.stages.corpus_writing import write_corpus
 from duplex_bench.stages.pool import engine_pool
 from duplex_bench.stages.profile import CorpusSettings
 from duplex_bench.stages.session_audio import StoredAudio, audio_key
@@ -31,6 +25,7 @@ from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
 from duplex_bench.storage.digests import digest_file, digest_value
 from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 from duplex_bench.storage.serial import from_json, to_json
 
 # Raise when the generator writes other sessions for the same settings.
@@ -118,7 +113,7 @@ def _synthetic(workspace: Workspace) -> Path:
     folder = _synthetic_folder(workspace)
     marker = FolderStore(folder)
     if not marker.exists(_DONE):
-        _generate(workspace, generator, folder)
+        write_corpus(workspace, folder)
         marker.put(_DONE, json.dumps({"sessions": generator.n_sessions}).encode())
     return folder
 
@@ -126,12 +121,6 @@ def _synthetic(workspace: Workspace) -> Path:
 def planted_sessions(workspace: Workspace) -> list[PlantedSession]:
     """The truth of the synthetic corpus: voices, labels and facts of every session."""
     return read_truth(_synthetic(workspace))
-
-
-def _generate(workspace: Workspace, settings: GeneratorSettings, folder: Path) -> None:
-    tts = engines.text_to_speech(workspace.profile.speech.text_to_speech, workspace.store)
-    with progress.engine_clock.running():
-        generate(settings, tts, folder)
 
 
 def _two_channel(workspace: Workspace, root: Path) -> LoadedSessions:
@@ -158,7 +147,7 @@ class GapTask:
 
 def transcribe_gaps(data: str, recogniser: str, task: GapTask) -> str:
     """Words of each stretch, with times on the session's clock, as JSON rows (text, start, end)."""
-    store = FolderStore(Path(data) / "store")
+    store = open_store(data)
     samples, rate = BlobStore(store).read_audio(task.source)
     engine = engines.recogniser(recogniser, store)
     rows: list[list[object]] = []
@@ -237,7 +226,7 @@ class ReplyTask:
 
 def transcribe_reply(data: str, recogniser: str, task: ReplyTask) -> str:
     """Words of a human reply as a recogniser hears them, as JSON."""
-    store = FolderStore(Path(data) / "store")
+    store = open_store(data)
     samples = from_pcm16(BlobStore(store).read_slice(task.audio))
     return to_json(engines.recogniser(recogniser, store).words(samples, task.audio.sample_rate_hz))
 
