@@ -12,7 +12,15 @@ from duplex_bench.systems.registry import CardError, load_cards
 def readable_cards(user_folder: Path) -> tuple[dict[str, SystemCard], tuple[CardError, ...]]:
     """Cards by name, and what could not be read: a bad card never stops the others."""
     registry = load_cards(user_folder)
-    return {name: resolved(found.card, found.folder) for name, found in registry.cards.items()}, registry.errors
+    cards: dict[str, SystemCard] = {}
+    errors = list(registry.errors)
+    for name, found in registry.cards.items():
+        try:
+            cards[name] = resolved(found.card, found.folder)
+        except OSError as error:
+            told = f"its environment.lock cannot be read: {error}"
+            errors.append(CardError(found.file, told, "name a lock file by its path as seen from the card"))
+    return cards, tuple(errors)
 
 
 def card_of(table: pl.DataFrame) -> SystemCard:

@@ -15,26 +15,75 @@ Plain = str | int | float | bool | list[str] | list[int] | list[float]
 
 
 class Environment(BaseModel):
-    """Where the adapter runs: in this process (``none``), or in a worker under another interpreter (``python``).
+    """Where the adapter runs: in this process (``none``), or in a worker elsewhere.
 
-    ``python_path`` holds further folders for the worker's import path, relative to the card's file. ``lock`` names the
-    lock file the environment was made from; its text is part of what is executed.
+    Attributes:
+        kind: ``python``: under ``interpreter``, or in the environment that ``systems setup`` makes of ``lock``.
+            ``command``: ``command`` ends in a Python that is handed ``-m module ...`` (conda, nix, ssh-like wrappers).
+            ``image``: in a container of ``image``, whose ``python3`` has numpy and the model's packages.
+        interpreter: A Python; relative to the card's file, or a bare command of ``PATH``.
+        command: As above.
+        image: As above; started by ``container_tool``.
+        container_tool: ``docker``, or one that takes the same arguments; several words where options are needed.
+        python_path: Further folders for the worker's import path, relative to the card's file.
+        lock: Requirements with exact versions, relative to the card's file; its text is part of what is executed.
+        lock_sha256: Of that text; filled in when the card is read.
+        memory_limit_gb: The most memory (10^9 bytes of private data) that the worker may ask for.
+        start_timeout_s: From its start until it serves, loading of weights included (ours).
+        open_timeout_s: The most that opening or closing a session may take (ours).
+        step_timeout_s: The most that one unit may take (ours).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["none", "python"] = "none"
+    kind: Literal["none", "python", "command", "image"] = "none"
     interpreter: str | None = None
+    command: tuple[str, ...] = ()
+    image: str | None = None
+    container_tool: tuple[str, ...] = ("docker",)
     python_path: tuple[str, ...] = ()
     lock: str | None = None
+    lock_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    memory_limit_gb: float | None = Field(default=None, gt=0)
+    start_timeout_s: float = Field(default=600.0, gt=0)
+    open_timeout_s: float = Field(default=600.0, gt=0)
+    step_timeout_s: float = Field(default=120.0, gt=0)
 
     @model_validator(mode="after")
-    def _interpreter_where_needed(self) -> Self:
-        if (self.kind == "python") != (self.interpreter is not None):
-            raise ValueError("environment: kind 'python' needs an interpreter, kind 'none' has none")
-        if self.kind == "none" and (self.python_path or self.lock):
-            raise ValueError("environment: python_path and lock belong to kind 'python'")
+    def _named_as_its_kind_needs(self) -> Self:
+        if self.kind == "python" and self.interpreter is None and self.lock is None:
+            raise ValueError("environment: kind 'python' needs an interpreter, or a lock to make one from")
+        if self.kind != "python" and self.interpreter is not None:
+            raise ValueError("environment: an interpreter belongs to kind 'python'")
+        if (self.kind == "command") != bool(self.command):
+            raise ValueError("environment: kind 'command' needs a command, other kinds have none")
+        if (self.kind == "image") != (self.image is not None):
+            raise ValueError("environment: kind 'image' needs an image, other kinds have none")
+        if self.kind == "none" and (self.python_path or self.lock or self.memory_limit_gb):
+            raise ValueError("environment: python_path, lock and memory_limit_gb belong to a kind other than 'none'")
+        if not self.container_tool:
+            raise ValueError("environment: container_tool needs at least one word")
         return self
+
+    @property
+    def is_made_here(self) -> bool:
+        """Whether ``systems setup`` makes it: a lock, and no interpreter of the user's own."""
+        return self.kind == "python" and self.interpreter is None
+
+    def execution_subset(self) -> dict[str, Any]:
+        """What of it decides what runs: with a lock its text, wherever the environment lies on this machine."""
+        subset: dict[str, Any] = {
+            "kind": self.kind,
+            "interpreter": None if self.lock else self.interpreter,
+            "python_path": list(self.python_path),
+            "lock": self.lock_sha256 or self.lock,
+        }
+        # Named only where they are used, so that keys of runs made before these kinds existed stay.
+        if self.command:
+            subset["command"] = list(self.command)
+        if self.image:
+            subset["image"] = self.image
+        return subset
 
 
 class SystemCard(BaseModel):
@@ -104,7 +153,7 @@ class SystemCard(BaseModel):
             "adapter": self.adapter,
             "adapter_version": self.adapter_version,
             "settings": self.settings,
-            "environment": self.environment.model_dump(mode="json"),
+            "environment": self.environment.execution_subset(),
             "model_id": self.model_id,
             "epoch": self.epoch,
         }
@@ -121,15 +170,21 @@ def missing_env(card: SystemCard, environ: Mapping[str, str]) -> tuple[str, ...]
 
 
 def resolved(card: SystemCard, folder: Path) -> SystemCard:
-    """``card`` with the paths of its environment made absolute, seen from the folder its file lies in."""
+    """``card`` with the paths of its environment made absolute, seen from the folder its file lies in.
+
+    Raises:
+        OSError: Its lock cannot be read.
+    """
     environment = card.environment
     if environment.kind == "none":
         return card
-    interpreter = environment.interpreter or ""
+    update: dict[str, Any] = {
+        "python_path": tuple(str(folder / Path(entry).expanduser()) for entry in environment.python_path)
+    }
     # A bare command is looked up on PATH, as a shell would.
-    if "/" in interpreter:
-        interpreter = str(folder / Path(interpreter).expanduser())
-    paths = tuple(str(folder / Path(entry).expanduser()) for entry in environment.python_path)
-    return card.model_copy(
-        update={"environment": environment.model_copy(update={"interpreter": interpreter, "python_path": paths})}
-    )
+    if environment.interpreter is not None and "/" in environment.interpreter:
+        update["interpreter"] = str(folder / Path(environment.interpreter).expanduser())
+    if environment.lock is not None:
+        lock = folder / Path(environment.lock).expanduser()
+        update |= {"lock": str(lock), "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest()}
+    return card.model_copy(update={"environment": environment.model_copy(update=update)})
