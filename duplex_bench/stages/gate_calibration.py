@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -28,7 +27,7 @@ from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
 from duplex_bench.storage.digests import digest_value, draw_order
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 
 CALIBRATION_VERSION = 1
 OFF = "conversation.calibration.rollouts is 0 in this profile: nothing was labelled."
@@ -43,7 +42,7 @@ class LabelTask:
 
 def label_response(data: str, recogniser: str, settings: CalibrationSettings, task: LabelTask) -> str:
     """Labelled utterances of a stored response, as JSON pairs of seconds."""
-    store = FolderStore(Path(data) / "store")
+    store = open_store(data)
     samples, rate = BlobStore(store).read_audio(task.audio)
     hear = engines.recogniser(recogniser, store).words
     return json.dumps(label(from_pcm16(samples[:, 0]), rate, hear, settings).tolist())

@@ -34,7 +34,7 @@ from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
 from duplex_bench.storage.digests import digest_value
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 from duplex_bench.storage.serial import from_json, to_json
 
 # Raise when the way a scene is built from the same clips changes.
@@ -131,7 +131,7 @@ class ClipTask:
 
 def speak_clip(data: str, engine: str, rate_hz: int, task: ClipTask) -> str:
     """Speak one text and store the clip; digest, length and level as JSON."""
-    store = FolderStore(Path(data) / "store")
+    store = open_store(data)
     # Embedded clips are cheap to speak again; those of an engine that runs apart were spoken ahead, in batches.
     clip = engines.text_to_speech(engine, store if engines.runs_apart(engine) else None).speak(task.text, task.voice)
     samples = resample(clip.samples, clip.sample_rate_hz, rate_hz)
@@ -219,7 +219,7 @@ def store_scene(
     data: str, layout: SceneLayout, rules: ScoringRules, acoustic: AcousticSettings, task: SceneTask
 ) -> str:
     """Build one scene from its clips and store its audio; slice and boundaries as JSON."""
-    blobs = BlobStore(FolderStore(Path(data) / "store"))
+    blobs = BlobStore(open_store(data))
     script = from_json(Script, task.script)
 
     def clip(digest: str) -> np.ndarray:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,7 @@ from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
 from duplex_bench.storage.digests import digest_value, draw_order
 from duplex_bench.storage.frames import from_parquet
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 from duplex_bench.text.error_rate import WordErrors, word_errors
 
 # Raise when what is stored of a heard clip or scene changes.
@@ -49,7 +48,7 @@ class ClipToHear:
 
 def hear_clip(data: str, speech: SpeechSettings, task: ClipToHear) -> str:
     """Recognise one clip; what was heard and the word errors as JSON."""
-    store = FolderStore(Path(data) / "store")
+    store = open_store(data)
     samples, rate = BlobStore(store).read_audio(task.clip)
     words = engines.recogniser(speech.recogniser, store).words(from_pcm16(samples[:, 0]), rate)
     heard = " ".join(word.text for word in words)
@@ -58,7 +57,7 @@ def hear_clip(data: str, speech: SpeechSettings, task: ClipToHear) -> str:
 
 def detect_scene(data: str, speech: SpeechSettings, live: AudioSlice) -> str:
     """Speech regions of one scene by the voice detector, in samples, as JSON."""
-    samples, rate = BlobStore(FolderStore(Path(data) / "store")).read_audio(live.source)
+    samples, rate = BlobStore(open_store(data)).read_audio(live.source)
     mine = from_pcm16(samples[live.start_sample : live.stop_sample, live.channel])
     return json.dumps(engines.voice_activity(speech.voice_activity).speech_regions(mine, rate).tolist())
 

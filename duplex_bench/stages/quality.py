@@ -1,7 +1,6 @@
 """The cast of voices, listened to by measurement."""
 
 from functools import partial
-from pathlib import Path
 
 from duplex_bench.speech import engines
 from duplex_bench.speech.quality import cast_quality, quality_sentences
@@ -12,7 +11,7 @@ from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import from_parquet, to_parquet
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 from duplex_bench.storage.serial import to_json
 
 VERSION = 2
@@ -63,6 +62,6 @@ def _measure(workspace: Workspace, _: None) -> str:
 
 def hear_sentence(data: str, speech: SpeechSettings, sentence_and_voice: tuple[str, str]) -> str:
     """Recognise one sentence of one voice through the caches of a data folder; its words as JSON."""
-    store = FolderStore(Path(data) / "store")
+    store = open_store(data)
     clip = engines.text_to_speech(speech.text_to_speech, store).speak(*sentence_and_voice)
     return to_json(engines.recogniser(speech.recogniser, store).words(clip.samples, clip.sample_rate_hz))

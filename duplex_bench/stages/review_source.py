@@ -45,13 +45,13 @@ class RunMaterial:
             ValueError: the run has not come so far; the message says what to run.
         """
         self._workspace = workspace
-        self._state: tuple[int, ...] = ()
+        self._state: tuple[str, ...] = ()
         self._tables = self._read()
 
-    def _stamps(self) -> tuple[int, ...]:
+    def _stamps(self) -> tuple[str, ...]:
         store = self._workspace.store
         keys = [self._workspace.table_key((TRACK, name), None) for name in TABLES]
-        return tuple(store.path(key).stat().st_mtime_ns if store.exists(key) else 0 for key in keys)
+        return tuple(store.stamp(key) for key in keys)
 
     def _read(self) -> _Tables:
         stamps = self._stamps()

@@ -21,7 +21,7 @@ from duplex_bench.rollout.record import run_item
 from duplex_bench.speech import engines
 from duplex_bench.stages.profile import SpeechSettings
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 from duplex_bench.storage.serial import from_json, to_json
 from duplex_bench.systems.card import SystemCard
 from duplex_bench.systems.environments import open_system
@@ -46,11 +46,6 @@ class ListenTask:
     listener_audio: str | None
 
 
-@cache
-def _store(data: str) -> FolderStore:
-    return FolderStore(Path(data) / "store")
-
-
 # A worker process opens each system once and closes it at its end.
 _opened = contextlib.ExitStack()
 atexit.register(_opened.close)
@@ -59,7 +54,7 @@ atexit.register(_opened.close)
 @cache
 def _system(data: str, card: str) -> System | PushSystem:
     described = SystemCard.model_validate_json(card)
-    return _opened.enter_context(open_system(described, store=_store(data), cache_folder=Path(data) / "cache"))
+    return _opened.enter_context(open_system(described, store=open_store(data), cache_folder=Path(data) / "cache"))
 
 
 def run_rollout(data: str, card: str, name: str, task: RolloutTask) -> str:
@@ -67,7 +62,7 @@ def run_rollout(data: str, card: str, name: str, task: RolloutTask) -> str:
     record = run_item(
         _system(data, card),
         from_json(Stimulus, task.stimulus),
-        BlobStore(_store(data)),
+        BlobStore(open_store(data)),
         system_name=name,
         rollout_key=task.rollout_key,
         plan=task.plan,
@@ -78,7 +73,7 @@ def run_rollout(data: str, card: str, name: str, task: RolloutTask) -> str:
 
 
 def _heard(data: str, digest: str) -> tuple[np.ndarray, int]:
-    samples, rate = BlobStore(_store(data)).read_audio(digest)
+    samples, rate = BlobStore(open_store(data)).read_audio(digest)
     return from_pcm16(samples[:, 0]), rate
 
 
@@ -106,7 +101,7 @@ def measure_activity(data: str, gate: GateSettings, speech: SpeechSettings, task
 
 def transcribe(data: str, speech: SpeechSettings, task: ListenTask) -> str:
     """Words of what was heard; the Transcript as JSON. Equal stretches of sound are recognised once for all systems."""
-    recogniser = engines.recogniser(speech.recogniser, _store(data))
+    recogniser = engines.recogniser(speech.recogniser, open_store(data))
     words: tuple[TimedWord, ...] = ()
     if task.listener_audio is not None:
         samples, rate = _heard(data, task.listener_audio)

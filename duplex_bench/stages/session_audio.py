@@ -16,7 +16,7 @@ from duplex_bench.stages.work import Task, WorkDone, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
 from duplex_bench.storage.digests import digest_value
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
 
 # Raise when what is stored for a recording changes.
 VERSION = 1
@@ -61,7 +61,7 @@ def audio_key(workspace: Workspace, session: Session) -> str:
 
 @cache
 def _blobs(data: str) -> BlobStore:
-    return BlobStore(FolderStore(Path(data) / "store"))
+    return BlobStore(open_store(data))
 
 
 def _channel(side: Side, rate_hz: int) -> np.ndarray:

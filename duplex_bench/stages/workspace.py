@@ -7,7 +7,8 @@ from pathlib import Path
 from duplex_bench.stages.profile import Profile, load_profile
 from duplex_bench.storage.blobs import BlobStore
 from duplex_bench.storage.ledger import ItemLedger
-from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.object_store import ObjectStore
+from duplex_bench.storage.places import open_store
 
 
 @dataclass(frozen=True)
@@ -18,9 +19,9 @@ class Workspace:
     profile: Profile
 
     @cached_property
-    def store(self) -> FolderStore:
+    def store(self) -> ObjectStore:
         """Blobs, caches, ledgers and tables."""
-        return FolderStore(self.data / "store")
+        return open_store(self.data)
 
     @cached_property
     def blobs(self) -> BlobStore:

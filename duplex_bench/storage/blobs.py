@@ -25,6 +25,10 @@ def from_pcm16(samples: npt.NDArray[np.int16]) -> npt.NDArray[np.float32]:
     return (samples.astype(np.float32) / np.float32(PCM16_SCALE)).astype(np.float32)
 
 
+class BlobDamagedError(ValueError):
+    """A stored blob's bytes are not those that its name says."""
+
+
 class BlobStore:
     """Blobs named by the SHA-256 of their bytes: ``blobs/<aa>/<digest>.<kind>``. Writing twice costs one look-up."""
 
@@ -42,8 +46,16 @@ class BlobStore:
         return digest
 
     def get(self, digest: str, kind: str) -> bytes:
-        """The bytes of a blob; raises KeyError if it is not stored."""
-        return self.store.get(self.key(digest, kind))
+        """The bytes of a blob.
+
+        Raises:
+            KeyError: it is not stored.
+            BlobDamagedError: what is stored is not what was written.
+        """
+        data = self.store.get(self.key(digest, kind))
+        if digest_bytes(data) != digest:
+            raise BlobDamagedError(f"{self.key(digest, kind)} is damaged in the store: delete it and run again")
+        return data
 
     def put_audio(
         self, samples: npt.NDArray[np.int16], sample_rate_hz: int, kind: Literal["flac", "wav"] = "flac"

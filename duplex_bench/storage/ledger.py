@@ -46,9 +46,9 @@ class ItemLedger:
         """Every key with an ok record. A segment that cannot be read is left out and listed, never guessed at."""
         found: dict[str, LedgerRecord] = {}
         unreadable = []
-        for name in self._store.keys(self._prefix):
+        for name, segment in self._store.get_many(list(self._store.keys(self._prefix))):
             try:
-                records = list(_parse(self._store.get(name)))
+                records = list(_parse(segment or b"null"))
             except (ValueError, KeyError, TypeError):
                 # TypeError: a line that is JSON but no record.
                 unreadable.append(name)

@@ -3,7 +3,7 @@
 import errno
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Protocol
 
@@ -37,6 +37,14 @@ class ObjectStore(Protocol):
 
     def keys(self, prefix: str) -> Iterator[str]:
         """Every key below ``prefix`` (a folder), sorted."""
+        ...
+
+    def get_many(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        """Objects in the order of ``keys``; None for one that is not there."""
+        ...
+
+    def stamp(self, key: str) -> str:
+        """A text that changes when the object does; empty where there is none."""
         ...
 
 
@@ -105,6 +113,22 @@ class FolderStore:
         base = self._path(prefix)
         found = (path for path in base.rglob("*") if path.is_file() and not path.name.startswith(".writing-"))
         yield from sorted(path.relative_to(self.root).as_posix() for path in found)
+
+    def get_many(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+        """Objects in the order of ``keys``; None for one that is not there."""
+        for key in keys:
+            try:
+                yield key, self.get(key)
+            except KeyError:
+                yield key, None
+
+    def stamp(self, key: str) -> str:
+        """A text that changes when the object does; empty where there is none."""
+        try:
+            found = self._path(key).stat()
+        except FileNotFoundError:
+            return ""
+        return f"{found.st_mtime_ns}-{found.st_size}-{found.st_ino}"
 
     def path(self, key: str) -> Path:
         """The file that holds an object, for readers that stream from disk; raises KeyError if there is none."""
