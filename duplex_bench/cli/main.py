@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from duplex_bench import __version__
-from duplex_bench.cli import validate
+from duplex_bench.cli import systems, validate
+from duplex_bench.cli.root import root as _root
 
 app = typer.Typer(
     name="duplex-bench",
@@ -34,15 +35,6 @@ LimitedOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="The results of a run that was made with this --limit.")
 ]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
-
-
-def _root() -> Path:
-    """The checkout (or the current folder, for an installed package): where dagster.yaml lies or will lie."""
-    here = Path.cwd()
-    for folder in (here, *here.parents):
-        if (folder / "dagster.yaml").is_file():
-            return folder
-    return here
 
 
 def _version(wanted: bool) -> None:
@@ -123,14 +115,6 @@ def report(
     from duplex_bench.cli.run import build_report
 
     raise typer.Exit(build_report(_root(), data, profile, open_it, limit))
-
-
-@app.command()
-def systems(data: DataOption = Path("data")) -> None:
-    """List the systems that can be run here, and cards that could not be read, with the reason."""
-    from duplex_bench.cli.status import list_systems
-
-    list_systems(_root() / data)
 
 
 @app.command()
@@ -275,6 +259,7 @@ def compare(
     show_compare(_root() / data, profile, system_a, system_b, metric or [], examples, limit)
 
 
+app.add_typer(systems.app, name="systems")
 app.add_typer(validate.app, name="validate")
 
 

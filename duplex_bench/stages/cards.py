@@ -23,6 +23,21 @@ def readable_cards(user_folder: Path) -> tuple[dict[str, SystemCard], tuple[Card
     return cards, tuple(errors)
 
 
+def card_named(user_folder: Path, name: str) -> SystemCard:
+    """The card called ``name``.
+
+    Raises:
+        ValueError: There is none; the message lists those that there are, or says why it was skipped.
+    """
+    cards, errors = readable_cards(user_folder)
+    if name in cards:
+        return cards[name]
+    for error in errors:
+        if Path(error.file).stem == name:
+            raise ValueError(f"system {name}: {error.file}: {error.message}. {error.remedy}")
+    raise ValueError(f"no system {name!r}: choose {', '.join(cards)}")
+
+
 def card_of(table: pl.DataFrame) -> SystemCard:
     """The card that ``card_table`` stored."""
     return SystemCard.model_validate_json(table["card"].item())

@@ -117,10 +117,10 @@ def nothing_before_its_cause(bench: Bench) -> Said:
     since_s = (changed_at - spec.prime_units) * spec.unit_s
     first = _first_difference_s(one, two, spec)
     if first is None:
-        yield Note("what changed in the input changed nothing in the audio")
+        yield Note("what changed in the input changed nothing in the output")
     elif first < since_s - 1e-9:
         yield (
-            f"audio at second {first:.3f} depends on input of second {since_s:.3f}: model_shift_units or the unit of "
+            f"output of second {first:.3f} depends on input of second {since_s:.3f}: model_shift_units or the unit of "
             "outputs is wrong"
         )
     else:
@@ -132,19 +132,17 @@ def _other(unit: Samples, number: int) -> Samples:
 
 
 def _first_difference_s(one: list[list[Out]], two: list[list[Out]], spec: Spec) -> float | None:
-    """Where the audio of two runs differs first, on the stream's clock."""
-    tracks = [{(out.placed_s, out.out.pcm.tobytes()) for out in _audio(run, spec) if out.out.pcm is not None}
-              for run in (one, two)]  # fmt: skip
-    return min((placed for placed, _ in tracks[0] ^ tracks[1]), default=None)
+    """Where the outputs of two runs differ first, on the stream's clock."""
+    found = [{(out.placed_s, *content([[out.out]])[0]) for out in _placed(run, spec)} for run in (one, two)]
+    return min((placed for placed, *_ in found[0] ^ found[1]), default=None)
+
+
+def _placed(outs: list[list[Out]], spec: Spec) -> list[TimedOut]:
+    return [timed(out, call, spec, DeclaredLatency()) for call, said in enumerate(outs) for out in said]
 
 
 def _audio(outs: list[list[Out]], spec: Spec) -> list[TimedOut]:
-    return [
-        timed(out, call, spec, DeclaredLatency())
-        for call, said in enumerate(outs)
-        for out in said
-        if out.kind == "audio"
-    ]
+    return [placed for placed in _placed(outs, spec) if placed.out.kind == "audio"]
 
 
 RULES: Final = (

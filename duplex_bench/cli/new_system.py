@@ -1,0 +1,44 @@
+"""``duplex-bench systems new``: a card and a class to start from."""
+
+import re
+import sys
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+_NAME = re.compile(r"[a-z0-9_-]{1,64}")
+
+
+def write_new_system(folder: Path, name: str, taken: set[str]) -> tuple[Path, Path]:
+    """Write ``<name>.toml`` and its module into ``folder``; never over what is there.
+
+    Args:
+        folder: The user's folder of cards; made if missing.
+        name: Of the system.
+        taken: Names that other cards have.
+
+    Returns:
+        The card and the module.
+
+    Raises:
+        ValueError: A name that no card may have, or that is taken.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name for a system: use a-z, 0-9, - and _, at most 64 characters")
+    if name in taken:
+        raise ValueError(f"a system {name} exists: choose another name, or edit its card")
+    module = re.sub(r"^(?=\d)", "system_", name.replace("-", "_"))
+    # A module of that name that can be imported already would be found instead of ours.
+    if "." not in module and (module in sys.stdlib_module_names or find_spec(module) is not None):
+        module += "_system"
+    card, code = folder / f"{name}.toml", folder / f"{module}.py"
+    for path in (card, code):
+        if path.exists():
+            raise ValueError(f"{path} exists: choose another name, or move it away")
+    templates = files("duplex_bench.cli.templates")
+    text = (templates / "system.toml.txt").read_text("utf-8")
+    folder.mkdir(parents=True, exist_ok=True)
+    code.write_text((templates / "system.py.txt").read_text("utf-8"), "utf-8")
+    filled = text.format(name=name, module=module, interpreter=Path(sys.executable).as_posix())
+    card.write_text(filled, "utf-8")
+    return card, code

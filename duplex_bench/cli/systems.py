@@ -1,0 +1,90 @@
+"""``duplex-bench systems``: what can be run here, and the commands for one's own."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Column, Table
+
+from duplex_bench.cli.console import console, error_console
+
+app = typer.Typer(
+    invoke_without_command=True,
+    help="Systems: list those that can be run here, check one, add one's own, talk to one.",
+)
+
+DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
+NameArgument = Annotated[str, typer.Argument(help="The system, by its card's name.")]
+_COLOURS = {"kept": "green", "broken": "red", "not_applicable": "dim"}
+
+
+@app.callback()
+def listed(context: typer.Context, data: DataOption = Path("data")) -> None:
+    """List the systems that can be run here, and cards that could not be read, with the reason."""
+    if context.invoked_subcommand is None:
+        from duplex_bench.cli.root import root
+        from duplex_bench.cli.status import list_systems
+
+        list_systems(root() / data)
+
+
+@app.command()
+def check(
+    name: NameArgument,
+    paid: Annotated[
+        bool, typer.Option("--paid", help="Agree that a hosted system is opened about twenty times, for minutes.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON.")] = False,
+    data: DataOption = Path("data"),
+) -> None:
+    """Try every rule of the contract on a system; 0 if it keeps those that must be kept. The report shows the level."""
+    from duplex_bench.cli.root import root
+    from duplex_bench.stages.cards import card_named
+    from duplex_bench.stages.conformance import examine_card, level_text
+    from duplex_bench.storage.places import open_store
+    from duplex_bench.storage.serial import to_json
+    from duplex_bench.systems.card import missing_env
+
+    folder = root() / data
+    card = card_named(folder / "systems", name)
+    missing = missing_env(card, os.environ)
+    if missing:
+        raise ValueError(f"system {name} cannot run here: set {' and '.join(missing)} in the environment")
+    if card.provider and not paid:
+        raise ValueError(f"checking {name} opens about twenty paid sessions at {card.provider}: give --paid to agree")
+    found = examine_card(card, folder, open_store(folder))
+    if as_json:
+        typer.echo(to_json(found))
+    else:
+        table = Table(Column("rule", no_wrap=True), "level", "result", "what was seen")
+        for result in found.examination.results:
+            colour = _COLOURS[result.status]
+            shown = f"[{colour}]{result.status.replace('_', ' ')}[/]"
+            table.add_row(result.rule, result.level, shown, "\n".join(result.messages))
+        console.print(table)
+        console.print(_verdict(name, level_text(found)), highlight=False, soft_wrap=True)
+    raise typer.Exit(0 if found.examination.level else 1)
+
+
+def _verdict(name: str, level: str) -> str:
+    if level == "none":
+        return f"[red]{name} breaks the contract:[/] repair what must be kept, its scores would mean nothing"
+    return f"[green]{name} reaches the level: {level}[/]. The report shows it until the card's execution changes."
+
+
+@app.command()
+def new(name: NameArgument, data: DataOption = Path("data")) -> None:
+    """Write a card and a class to start from; they pass the suite as they are."""
+    from duplex_bench.cli.new_system import write_new_system
+    from duplex_bench.cli.root import root
+    from duplex_bench.stages.cards import readable_cards
+
+    folder = root() / data / "systems"
+    cards, errors = readable_cards(folder)
+    card, code = write_new_system(folder, name, set(cards))
+    for path in (card, code):
+        console.print(f"wrote {path}", highlight=False, soft_wrap=True)
+    console.print(f"next: duplex-bench systems check {name}", highlight=False, soft_wrap=True)
+    for error in errors:
+        error_console.print(f"[red]skipped[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
