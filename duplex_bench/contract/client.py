@@ -20,6 +20,7 @@ from duplex_bench.contract.types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     import numpy as np
@@ -40,14 +41,22 @@ class Timeouts:
 class RemoteSystem:
     """Implements ``System`` over a worker's Unix socket. One session at a time, as the worker."""
 
-    def __init__(self, path: Path | str, timeouts: Timeouts | None = None) -> None:
+    def __init__(
+        self, path: Path | str, timeouts: Timeouts | None = None, last_words: Callable[[], str] | None = None
+    ) -> None:
         """Connect to the worker on the Unix socket ``path`` and ask for its spec.
+
+        Args:
+            path: of its socket.
+            timeouts: of its answers.
+            last_words: asked when it is lost: how it ended, for the message.
 
         Raises:
             TransportError: Nobody serves there, or not in time.
         """
         self.path = str(path)
         self.timeouts = timeouts or Timeouts()
+        self._last_words = last_words
         self._connection: socket.socket | None = None
         self.connections = 0
         reply, _ = self.request({"kind": "hello"}, (), self.timeouts.open_s)
@@ -100,10 +109,14 @@ class RemoteSystem:
         except TimeoutError as error:
             # What comes later would answer an older question.
             self.disconnect()
-            raise TransportError(f"the worker did not answer {header['kind']!r} within {timeout_s} s") from error
+            raise TransportError(
+                f"the worker did not answer {header['kind']!r} within {timeout_s:g} s: it hangs, or needs a higher "
+                f"environment.{'step' if header['kind'] == 'step' else 'open'}_timeout_s"
+            ) from error
         except OSError as error:
             self.disconnect()
-            raise TransportError(f"the worker was lost during {header['kind']!r}: {error}") from error
+            how = "" if self._last_words is None else f"; it {self._last_words()}"
+            raise TransportError(f"the worker was lost during {header['kind']!r}: {error}{how}") from error
         except codec.CodecError:
             self.disconnect()
             raise
@@ -111,6 +124,13 @@ class RemoteSystem:
             message = str(reply.get("message"))
             if reply.get("unsupported"):
                 raise UnsupportedError(message)
+            if reply.get("type") == "MemoryError":
+                # The worker ends after that: what such an error left behind is nobody's guess.
+                self.disconnect()
+                message = (
+                    f"{message or 'out of memory'}: give the worker more memory (environment.memory_limit_gb, if the "
+                    "card sets it), or run a smaller model"
+                )
             raise RemoteSystemError(f"{reply.get('type')}: {message}")
         return reply, out_arrays
 

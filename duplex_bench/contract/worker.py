@@ -5,7 +5,7 @@ called once with the settings (a dict) and returns a ``System``. One connection 
 
 The worker ends when its standard input does: the parent holds the other end of that pipe, so a parent that is killed
 leaves no worker behind. (Linux's parent-death signal is bound to the parent's *thread*, and the threads that start
-workers here come and go.)
+workers here come and go.) Started by Dagster Pipes it also says there what it does (``telling``).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import contextlib
 import importlib
 import json
 import os
+import resource
 import socket
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from duplex_bench.contract import codec, messages
+from duplex_bench.contract import codec, messages, telling
 from duplex_bench.contract.types import SYSTEM_ERRORS, TransportError, UnsupportedError
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ def load_factory(path: str) -> Callable[..., System]:
 class Worker:
     """Answers the messages of one client after another: hello, open, step, close, shutdown."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, told: telling.Told) -> None:
         self.system = system
+        self.told = told
         self.session: Session | None = None
         self.running = True
 
@@ -81,6 +83,9 @@ class Worker:
                 reply, out_arrays = self._answer(header, arrays)
             except SYSTEM_ERRORS as error:
                 reply, out_arrays = _error(error), []
+                self.told.failed(error)
+                # What an exhausted memory left behind is nobody's guess: another worker takes over.
+                self.running = self.running and not isinstance(error, MemoryError)
             try:
                 codec.send(connection, reply, out_arrays)
             except (TypeError, ValueError) as error:
@@ -107,7 +112,9 @@ class Worker:
             if self.session is None:
                 raise UnsupportedError("close before open")
             closing, self.session = self.session, None
-            return {"kind": "closed", "stats": messages.pack_stats(closing.close())}, []
+            stats = closing.close()
+            self.told.closed(stats)
+            return {"kind": "closed", "stats": messages.pack_stats(stats)}, []
         if kind == "shutdown":
             self.running = False
             return {"kind": "bye"}, []
@@ -142,21 +149,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--factory", required=True, help="module:callable that makes the system")
     parser.add_argument("--settings", default="{}", help="the factory's argument, as a JSON object")
     parser.add_argument("--socket", required=True, help="path of the Unix socket to serve on")
+    parser.add_argument("--memory-limit-bytes", type=int, help="the most private memory that it may ask for")
     parser.add_argument("--keep-without-parent", action="store_true", help="do not end when standard input does")
     options = parser.parse_args(arguments)
     if not options.keep_without_parent:
         threading.Thread(target=end_with_parent, daemon=True).start()
-    try:
-        system = load_factory(options.factory)(json.loads(options.settings))
-    except SYSTEM_ERRORS as error:
-        sys.stderr.write(f"{options.factory}: {type(error).__name__}: {error}\n")
-        return 2
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
-        # The path appears when it can be connected to, not between bind and listen.
-        listener.bind(f"{options.socket}.new")
-        listener.listen(1)
-        os.rename(f"{options.socket}.new", options.socket)  # noqa: PTH104 (a socket path, not a file of ours)
-        Worker(system).serve(listener)
+    if options.memory_limit_bytes is not None:
+        # Private writable memory: address space would also count what a GPU's driver only reserves.
+        resource.setrlimit(resource.RLIMIT_DATA, (options.memory_limit_bytes, options.memory_limit_bytes))
+    with telling.telling() as told:
+        try:
+            system = load_factory(options.factory)(json.loads(options.settings))
+        except SYSTEM_ERRORS as error:
+            sys.stderr.write(f"{options.factory}: {type(error).__name__}: {error}\n")
+            told.failed(error)
+            return 2
+        told.started(options.factory)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+            # The path appears when it can be connected to, not between bind and listen.
+            listener.bind(f"{options.socket}.new")
+            listener.listen(1)
+            os.rename(f"{options.socket}.new", options.socket)  # noqa: PTH104 (a socket path, not a file of ours)
+            Worker(system, told).serve(listener)
     return 0
 
 

@@ -6,31 +6,22 @@ file, and that file on the worker's import path.
 
 import contextlib
 import json
-import os
-import shutil
-import subprocess
-import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final, Self
+from typing import Final
 
 from duplex_bench.contract.archive import sources_archive
-from duplex_bench.contract.client import RemoteSession, RemoteSystem, Timeouts
+from duplex_bench.contract.client import Timeouts
 from duplex_bench.contract.push import PushSystem
-from duplex_bench.contract.types import SYSTEM_ERRORS, Spec, System, TransportError
+from duplex_bench.contract.types import SYSTEM_ERRORS, System
 from duplex_bench.contract.worker import load_factory
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.virtual_environments import made_interpreter
+from duplex_bench.systems.workers import Launch, SystemStartError, WorkerCommand, WorkerSystem, plain_launch
 
 CACHE_FOLDER: Final = Path(".cache/duplex_bench")
-START_TIMEOUT_S: Final = 600.0
-_POLL_S: Final = 0.02
-
-
-class SystemStartError(ValueError):
-    """A system could not be made; the message names its adapter or interpreter and what to do."""
+_OWN: Final = "duplex_bench."
 
 
 def contract_archive(cache_folder: Path = CACHE_FOLDER) -> Path:
@@ -38,145 +29,51 @@ def contract_archive(cache_folder: Path = CACHE_FOLDER) -> Path:
     return sources_archive(cache_folder)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerCommand:
-    """How a worker is started: ``interpreter`` with ``python_path`` before its own import path."""
-
-    interpreter: str
-    python_path: tuple[str, ...]
-    adapter: str
-    settings: str
+def not_set_up(card: SystemCard, cache_folder: Path) -> str | None:
+    """What has to be done before the system of ``card`` can be opened, or None."""
+    if card.environment.is_made_here and made_interpreter(card, cache_folder) is None:
+        return f"its environment is not there: duplex-bench systems setup {card.name}"
+    return None
 
 
-class WorkerSystem:
-    """A system in a worker process that is started again if it was lost. Close it, or use it in a ``with``.
+def worker_command(card: SystemCard, cache_folder: Path = CACHE_FOLDER) -> WorkerCommand:
+    """How the worker of ``card`` is started.
 
-    The worker ends with this process, however this process ends: it watches a pipe that only we hold open.
+    Raises:
+        SystemStartError: Its environment is not set up.
     """
-
-    def __init__(
-        self, command: WorkerCommand, timeouts: Timeouts | None = None, start_timeout_s: float = START_TIMEOUT_S
-    ) -> None:
-        """Start the worker and wait until it serves.
-
-        Raises:
-            SystemStartError: No such interpreter, the adapter failed, or it took too long.
-        """
-        self.command = command
-        self.timeouts = timeouts or Timeouts()
-        self.start_timeout_s = start_timeout_s
-        self._folder = tempfile.mkdtemp(prefix="duplex-")
-        self._process: subprocess.Popen[bytes] | None = None
-        self._starts = 0
-        try:
-            self._remote = self._start()
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def spec(self) -> Spec:
-        """The spec that the worker's system reported."""
-        return self._remote.spec
-
-    @property
-    def worker_pid(self) -> int:
-        """Process id of the worker."""
-        return self._remote.worker_pid
-
-    def new_session(self) -> RemoteSession:
-        """A session in the worker, which is started again if it died or hung.
-
-        Raises:
-            TransportError: It could not be started again.
-        """
-        if self._process is None or self._process.poll() is not None or not self._remote.is_connected:
-            self._end_process()
-            try:
-                self._remote = self._start()
-            except SystemStartError as error:
-                raise TransportError(str(error)) from error
-        return self._remote.new_session()
-
-    def close(self) -> None:
-        """End the worker and remove its socket."""
-        self._end_process()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _start(self) -> RemoteSystem:
-        self._starts += 1
-        # The path of a Unix socket holds about 100 bytes, so it lies in the temporary folder, not beside the card.
-        address = Path(self._folder) / f"{self._starts}.sock"
-        command = self.command
-        arguments = [
-            command.interpreter, "-m", "duplex_bench.contract.worker", "--factory", command.adapter,
-            "--settings", command.settings, "--socket", str(address),
-        ]  # fmt: skip
-        with tempfile.TemporaryFile() as errors:
-            try:
-                self._process = subprocess.Popen(
-                    arguments,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    stderr=errors,
-                    env=_environment(command.python_path),
-                )
-            except OSError as error:
-                raise SystemStartError(
-                    f"interpreter {command.interpreter!r} cannot be started ({error.strerror}): make its environment, "
-                    "or correct the card's environment.interpreter"
-                ) from error
-            self._wait_until_served(address, errors)
-        try:
-            return RemoteSystem(address, self.timeouts)
-        except TransportError as error:
-            raise SystemStartError(f"the worker of {command.adapter} was lost at its start: {error}") from error
-
-    def _wait_until_served(self, address: Path, errors: IO[bytes]) -> None:
-        process = self._process
-        deadline = time.monotonic() + self.start_timeout_s
-        while process is not None and not address.exists():
-            try:
-                process.wait(timeout=_POLL_S)
-            except subprocess.TimeoutExpired:
-                if time.monotonic() > deadline:
-                    raise SystemStartError(
-                        f"the worker of {self.command.adapter} did not serve within {self.start_timeout_s:.0f} s"
-                    ) from None
-                continue
-            errors.seek(0)
-            said = errors.read()[-4000:].decode(errors="replace").strip()
-            raise SystemStartError(
-                f"the worker of {self.command.adapter} under {self.command.interpreter} ended with status "
-                f"{process.returncode}: {said or 'it said nothing'}"
-            )
-
-    def _end_process(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if hasattr(self, "_remote"):
-            self._remote.disconnect()
-        if process.stdin is not None:
-            process.stdin.close()
-        try:
-            process.wait(timeout=5.0)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    environment = card.environment
+    missing = not_set_up(card, cache_folder)
+    if missing is not None:
+        raise SystemStartError(missing)
+    archives = [str(contract_archive(cache_folder))]
+    module = card.adapter.partition(":")[0]
+    if module.startswith(_OWN):
+        # Adapters of ours that run in a model's environment lie in folders that import the contract alone.
+        folder = "/".join(module.split(".")[1:-1])
+        archives = [str(sources_archive(cache_folder, ("contract", folder)))]
+    limit_gb = environment.memory_limit_gb
+    return WorkerCommand(
+        command=_command(card, cache_folder),
+        python_path=(*archives, *environment.python_path),
+        adapter=card.adapter,
+        settings=json.dumps(card.settings),
+        memory_limit_bytes=None if limit_gb is None else int(limit_gb * 1e9),
+    )
 
 
-def _environment(python_path: tuple[str, ...]) -> dict[str, str]:
-    # Keys of providers are no business of a local system's code.
-    secret = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
-    kept = {name: value for name, value in os.environ.items() if not name.upper().endswith(secret)}
-    return {**kept, "PYTHONPATH": os.pathsep.join(python_path), "PYTHONUNBUFFERED": "1"}
+def _command(card: SystemCard, cache_folder: Path) -> tuple[str, ...]:
+    environment = card.environment
+    if environment.kind == "command":
+        return environment.command
+    if environment.kind == "image":
+        # The socket and our sources are seen under the paths they have here; ending of standard input ends it.
+        return (
+            *environment.container_tool, "run", "--rm", "--interactive",
+            "--volume", "{socket_folder}:{socket_folder}", "{mounts}", "--env", "PYTHONPATH={python_path}",
+            "--entrypoint", "python3", str(environment.image),
+        )  # fmt: skip
+    return (environment.interpreter or str(made_interpreter(card, cache_folder)),)
 
 
 @contextlib.contextmanager
@@ -186,6 +83,7 @@ def open_system(
     store: ObjectStore | None = None,
     cache_folder: Path = CACHE_FOLDER,
     timeouts: Timeouts | None = None,
+    launch: Launch = plain_launch,
 ) -> Iterator[System | PushSystem]:
     """The system of ``card``, ready for sessions; a worker ends with the ``with`` block.
 
@@ -193,7 +91,8 @@ def open_system(
         card: With its paths resolved (``card.resolved``).
         store: Cache of engines, for cards that use one.
         cache_folder: Where the contract's archive is kept.
-        timeouts: Of a worker's answers.
+        timeouts: Of a worker's answers; the card's by default.
+        launch: Around a worker's life: Dagster Pipes inside a run.
 
     Raises:
         SystemStartError: The system could not be made; names the card and says why.
@@ -207,14 +106,12 @@ def open_system(
             raise SystemStartError(f"system {card.name}: {card.adapter}: {type(error).__name__}: {error}") from error
         yield system
         return
-    command = WorkerCommand(
-        interpreter=card.environment.interpreter or "",
-        python_path=(str(contract_archive(cache_folder)), *card.environment.python_path),
-        adapter=card.adapter,
-        settings=json.dumps(card.settings),
-    )
+    environment = card.environment
+    timeouts = timeouts or Timeouts(open_s=environment.open_timeout_s, step_s=environment.step_timeout_s)
+    # A container does not see the files that a launch speaks through.
+    launch = plain_launch if environment.kind == "image" else launch
     try:
-        worker = WorkerSystem(command, timeouts)
+        worker = WorkerSystem(worker_command(card, cache_folder), timeouts, environment.start_timeout_s, launch)
     except SystemStartError as error:
         raise SystemStartError(f"system {card.name}: {error}") from error
     with worker:

@@ -83,9 +83,9 @@ def test_a_worker_does_not_outlive_a_parent_that_is_killed(tmp_path):
         [sys.executable, "-c", textwrap.dedent(f"""
             import sys, threading
             from pathlib import Path
-            from duplex_bench.systems.environments import WorkerCommand, WorkerSystem
+            from duplex_bench.systems.workers import WorkerCommand, WorkerSystem
             paths = ({str(tmp_path)!r}, {str(Path.cwd())!r})
-            command = WorkerCommand(sys.executable, paths, "an_adapter:create", "{{}}")
+            command = WorkerCommand((sys.executable,), paths, "an_adapter:create", "{{}}")
             system = WorkerSystem(command)
             print(system.worker_pid, flush=True)
             threading.Event().wait(60)
