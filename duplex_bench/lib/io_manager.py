@@ -7,11 +7,14 @@ import polars as pl
 from pydantic import PrivateAttr
 
 from duplex_bench.lib.resources import WorkspaceResource
+from duplex_bench.stages.run_record import note_run
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame, write_frame
 
 # Input metadata: a table that was never made arrives as None instead of ending the run.
 OPTIONAL = "optional"
+# With these tables a run has scores that others may be compared with: they need to know how they were made.
+_SCORES = frozenset({"measurements", "statistics"})
 
 
 class MissingTableError(ValueError):
@@ -39,6 +42,8 @@ class TableIOManager(dg.ConfigurableIOManager):
         workspace = self._workspace()
         key = workspace.table_key(tuple(context.asset_key.path), partition)
         write_frame(workspace.store, key, obj)
+        if context.asset_key.path[-1] in _SCORES:
+            note_run(workspace)
         context.add_output_metadata({"dagster/row_count": obj.height, "table": key})
 
     def load_input(self, context: dg.InputContext) -> Any:

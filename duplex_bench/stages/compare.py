@@ -14,6 +14,7 @@ from duplex_bench.reporting.comparisons import MCNEMAR, SIGN_FLIP, WINDOW
 from duplex_bench.reporting.estimates import center
 from duplex_bench.reporting.inputs import ADDRESSING, POOLED
 from duplex_bench.stages import scoring
+from duplex_bench.stages.profile import StatisticsSettings
 from duplex_bench.stages.stored_run import required, systems_with, tracks_run
 from duplex_bench.stages.workspace import Workspace
 
@@ -83,16 +84,43 @@ def compare(
     examples: list[dict[str, Any]] = []
     for track in shared:
         both = [required(workspace, track, "measurements", name) for name in (system_a, system_b)]
-        tests = _tests(workspace, track, pl.concat(both))
-        for card in cards[track]:
-            for condition, windows in _conditions(track, _shared(both, card)):
-                row = _pair(track, card, condition, windows, tests, (system_a, system_b), workspace)
-                pairs.append(row)
-                if condition != POOLED:
-                    examples += _examples(track, card, condition, windows, (system_a, system_b), n_examples)
+        found = paired(track, both, (system_a, system_b), cards[track], workspace.profile.statistics, n_examples)
+        pairs += found[0]
+        examples += found[1]
     return Compared(
         system_a, system_b, pl.DataFrame(pairs, schema=PAIRED_SCHEMA), pl.DataFrame(examples, schema=EXAMPLES_SCHEMA)
     )
+
+
+def paired(
+    track: Track,
+    both: Sequence[pl.DataFrame],
+    names: tuple[str, str],
+    cards: Sequence[MetricCard],
+    settings: StatisticsSettings,
+    n_examples: int = 0,
+    played: tuple[str, str] | None = None,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of ``PAIRED_SCHEMA`` and of ``EXAMPLES_SCHEMA`` for two tables of measurements.
+
+    Args:
+        track: of the tables.
+        both: schema MEASUREMENTS, one a side; column ``system`` holds the name of the side.
+        names: of the sides, in this order.
+        cards: the metrics wanted.
+        settings: level and resamples.
+        n_examples: windows listed by metric and condition.
+        played: names of the systems in the links; None takes ``names``.
+    """
+    pairs: list[dict[str, Any]] = []
+    examples: list[dict[str, Any]] = []
+    tests = _tests(settings, track, pl.concat(both))
+    for card in cards:
+        for condition, windows in _conditions(track, _shared(both, card)):
+            pairs.append(_pair(track, card, condition, windows, tests, names, settings))
+            if condition != POOLED:
+                examples += _examples(track, card, condition, windows, played or names, n_examples)
+    return pairs, examples
 
 
 def _cards(track: Track, metrics: Sequence[str]) -> list[MetricCard]:
@@ -119,8 +147,7 @@ def _conditions(track: Track, windows: pl.DataFrame) -> list[tuple[str, pl.DataF
     return found
 
 
-def _tests(workspace: Workspace, track: Track, rows: pl.DataFrame) -> pl.DataFrame:
-    settings = workspace.profile.statistics
+def _tests(settings: StatisticsSettings, track: Track, rows: pl.DataFrame) -> pl.DataFrame:
     # One comparison by itself: nothing to correct over.
     chosen = AggregateSettings(
         n_resamples=settings.n_resamples, level=settings.level, paper_metrics=1, all_metrics_in_pairs=True
@@ -135,7 +162,7 @@ def _pair(
     windows: pl.DataFrame,
     tests: pl.DataFrame,
     systems: tuple[str, str],
-    workspace: Workspace,
+    settings: StatisticsSettings,
 ) -> dict[str, Any]:
     both = windows.drop_nulls(["value", "value_b"])
     row: dict[str, Any] = dict.fromkeys(PAIRED_SCHEMA)
@@ -164,7 +191,7 @@ def _pair(
         "p_mcnemar": _known(by_test[MCNEMAR]["p"]) if MCNEMAR in by_test else None,
         "minimum_detectable": found["minimum_detectable"],
     }  # fmt: skip
-    row["better"], row["reason"] = _better(row, card, systems, 1 - workspace.profile.statistics.level)
+    row["better"], row["reason"] = _better(row, card, systems, 1 - settings.level)
     return row
 
 

@@ -21,6 +21,7 @@ from duplex_bench.stages.items import items_frame, items_of
 from duplex_bench.stages.rescore_moves import changed_rankings, moved_estimates, moved_windows, one_sided, only_moved
 from duplex_bench.stages.rescore_scope import Change, RescoreRefusedError, changed_profile, held_fixed
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.run_record import note_run
 from duplex_bench.stages.stored_run import BESIDE, required, stored, systems_with, tracks_run
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import from_pcm16
@@ -104,6 +105,7 @@ def rescore(
     parts = _Parts()
     for track in chosen:
         _score(run, changed, track, items[track], parts)
+    note_run(changed)
     moves, windows, rankings = (pl.concat(found) for found in (parts.moves, parts.windows, parts.rankings))
     found = Rescored(
         name=name,

@@ -114,11 +114,7 @@ def changed_profile(base: Profile, overlay: Mapping[str, Any]) -> tuple[Profile,
     before = dataclasses.asdict(base)
     told = {key: value for key, value in overlay.items() if key != "name"}
     changed = parse_profile(_merged(before, told), "the settings to rescore with")
-    changes = tuple(
-        change
-        for change in _changes(_leaves(before), _leaves(dataclasses.asdict(changed)))
-        if not _within(change.setting, _IDLE)
-    )
+    changes = setting_changes(before, dataclasses.asdict(changed))
     refused = [change for change in changes if not _within(change.setting, SCORING_SETTINGS)]
     if refused:
         first = refused[0]
@@ -129,6 +125,20 @@ def changed_profile(base: Profile, overlay: Mapping[str, Any]) -> tuple[Profile,
             "under a name of its own with duplex-bench run"
         )
     return changed, changes
+
+
+def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Settings in which two profiles, nested as in their TOML, differ; those that no score hangs on are left out."""
+    return tuple(
+        change
+        for change in _changes(_leaves(before), _leaves(after))
+        if not _within(change.setting, (*_IDLE, "name"))
+    )
+
+
+def decides_scoring(setting: str) -> bool:
+    """Whether a setting decides only how stored rollouts are scored, and none decides what systems heard or did."""
+    return _within(setting, SCORING_SETTINGS)
 
 
 def held_fixed(changes: Sequence[Change]) -> tuple[str, ...]:
