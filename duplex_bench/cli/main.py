@@ -8,6 +8,7 @@ import typer
 
 from duplex_bench import __version__
 from duplex_bench.cli import systems, validate
+from duplex_bench.cli.cluster import commands as cluster
 from duplex_bench.cli.root import root as _root
 
 app = typer.Typer(
@@ -261,6 +262,7 @@ def compare(
 
 app.add_typer(systems.app, name="systems")
 app.add_typer(validate.app, name="validate")
+app.add_typer(cluster.app, name="cluster")
 
 
 @app.command(name="corpus-files")

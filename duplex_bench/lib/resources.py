@@ -1,8 +1,13 @@
 """The workspace as a Dagster resource: which profile, and where run outputs lie."""
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
+
 import dagster as dg
 from pydantic import PrivateAttr
 
+from duplex_bench.lib.pulse import beating
 from duplex_bench.stages.workspace import Workspace, open_workspace
 
 
@@ -19,3 +24,13 @@ class WorkspaceResource(dg.ConfigurableResource[Workspace]):
         if self._opened is None:
             self._opened = open_workspace(self.profile, self.data, self.limit or None)
         return self._opened
+
+    @contextmanager
+    def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Any]:
+        """While a run lives, its pulse says so, and how far its stages have come."""
+        with ExitStack() as stack:
+            # A workspace that cannot be opened is for the first stage to report, by name.
+            with suppress(ValueError):
+                if context.run_id is not None and context.log is not None:
+                    stack.enter_context(beating(self.open().store, context.run_id, context.log))
+            yield self

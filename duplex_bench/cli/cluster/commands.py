@@ -1,0 +1,65 @@
+"""The ``duplex-bench cluster`` commands."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Postgres, an S3 object store, Redis and Celery workers on this machine, or those the environment names.",
+)
+
+ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="The profile that the cluster runs.")]
+FolderOption = Annotated[Path, typer.Option("--folder", help="Where the cluster's files lie.")]
+
+
+@app.command()
+def up(
+    folder: FolderOption = Path("cluster"),
+    profile: ProfileOption = "demo",
+    workers: Annotated[int, typer.Option("--workers", min=0, help="Celery workers, one run at a time each.")] = 2,
+    queue: Annotated[
+        list[str] | None, typer.Option("--queue", help="Queues the workers listen to; repeat. Default: dagster.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Run at most this many items a track.")] = None,
+) -> None:
+    """Start what is not running, and return; what the environment names is used instead of started."""
+    from duplex_bench.cli.cluster.control import bring_up
+
+    bring_up(Path.cwd() / folder, profile, workers, queue or ["dagster"], limit)
+
+
+@app.command()
+def down(folder: FolderOption = Path("cluster")) -> None:
+    """End every process that ``up`` started; what they stored stays."""
+    from duplex_bench.cli.cluster.control import bring_down
+
+    bring_down(Path.cwd() / folder)
+
+
+@app.command()
+def status(folder: FolderOption = Path("cluster")) -> None:
+    """Which processes run, which runs are under way, and how far their items are."""
+    from duplex_bench.cli.cluster.control import show
+
+    show(Path.cwd() / folder)
+
+
+@app.command()
+def backfill(
+    folder: FolderOption = Path("cluster"),
+    profile: ProfileOption = "demo",
+    system: Annotated[
+        list[str] | None, typer.Option("--system", "-s", help="A system card by name; repeat. Default: all.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option("--only", help="all, failed (items that failed or were lost) or stale (what changed).")
+    ] = "all",
+    wait: Annotated[bool, typer.Option("--wait", help="Stay until it has ended; the exit code says how.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="As given to up.")] = None,
+) -> None:
+    """Hand the graph to the workers as one Dagster backfill: all systems, some, only failed or only stale ones."""
+    from duplex_bench.cli.cluster.backfills import launch
+
+    raise typer.Exit(launch(Path.cwd() / folder, profile, system or [], only, wait, limit))

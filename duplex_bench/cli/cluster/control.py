@@ -1,0 +1,136 @@
+"""Start, end and show the processes of a cluster folder."""
+
+import os
+import signal
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+from rich.table import Table
+
+from duplex_bench.cli.cluster.processes import Processes, wait_until
+from duplex_bench.cli.cluster.services import STARTERS, STOP_SIGNALS
+from duplex_bench.cli.cluster.settings import (
+    BROKER_VARIABLE,
+    HOST,
+    POSTGRES_VARIABLE,
+    STORE_VARIABLE,
+    OwnServices,
+    listens,
+    own_services,
+)
+from duplex_bench.cli.console import console
+
+WEB_WITHIN_S = 120.0
+_NEEDED_BY = {"postgres": POSTGRES_VARIABLE, "redis": BROKER_VARIABLE, "objects": STORE_VARIABLE}
+# Workers first, so that nothing is begun while its ground is taken away.
+_STOP_ORDER = ("worker", "daemon", "web", "redis", "objects", "postgres")
+
+
+def write_files(root: Path) -> None:
+    """dagster.yaml and workspace.yaml of a cluster, if they are missing."""
+    root.mkdir(parents=True, exist_ok=True)
+    for name, template in (("dagster.yaml", "dagster-cluster.yaml"), ("workspace.yaml", "workspace.yaml")):
+        target = root / name
+        if not target.exists():
+            target.write_text((files("duplex_bench.cli.templates") / template).read_text("utf-8"), "utf-8")
+
+
+def environment(root: Path, own: OwnServices, profile: str, limit: int | None = None) -> dict[str, str]:
+    """The environment of every process of the cluster."""
+    return {
+        **os.environ,
+        **own.environment(),
+        "DAGSTER_HOME": str(root),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+        "DUPLEX_BENCH_PROFILE": profile,
+        "DUPLEX_BENCH_DATA": str(root / "data"),
+        "DUPLEX_BENCH_LIMIT": str(limit or 0),
+        "OMP_NUM_THREADS": "1",
+        "HF_HUB_OFFLINE": "1",
+    }
+
+
+def bring_up(root: Path, profile: str, workers: int, queues: list[str], limit: int | None = None) -> None:
+    """Start what is not running: services that the environment does not name, daemon, web server, workers.
+
+    Raises:
+        ValueError: a service is missing on this machine, or did not start; the message names its log.
+    """
+    write_files(root)
+    own = own_services(root)
+    processes = Processes(root / "processes")
+    for name, variable in _NEEDED_BY.items():
+        if not os.environ.get(variable):
+            STARTERS[name](processes, root, own)
+    names = environment(root, own, profile, limit)
+    _prepare(root, names)
+    command = [sys.executable, "-m"]
+    for number in range(1, workers + 1):
+        processes.start(f"worker-{number}", [*command, *_worker(number, queues)], names, root)
+    processes.start("daemon", [*command, "dagster._daemon", "run", "-w", "workspace.yaml"], names, root)
+    web = ["dagster_webserver", "-h", HOST, "-p", str(own.web_port), "-w", "workspace.yaml"]
+    processes.start("web", [*command, *web], names, root)
+    if not wait_until(lambda: listens(own.web_port), WEB_WITHIN_S):
+        raise ValueError(f"the Dagster web server did not start: see {processes.log('web')}")
+    console.print(f"[bold]Dagster UI:[/] http://{HOST}:{own.web_port}", highlight=False)
+    console.print(f"{workers} workers on queues {', '.join(queues)}; logs in {processes.log('web').parent}", highlight=False)
+
+
+def _worker(number: int, queues: list[str]) -> list[str]:
+    # A fresh process for each run: cards and code are those of today, and a run's memory ends with it.
+    return [
+        "celery", "-A", "duplex_bench.lib.celery_app", "worker", "-n", f"worker-{number}@%h", "-Q", ",".join(queues),
+        "--concurrency", "1", "--max-tasks-per-child", "1", "--without-mingle", "--without-gossip", "-l", "INFO",
+    ]  # fmt: skip
+
+
+def _prepare(root: Path, names: dict[str, str]) -> None:
+    """Make the bucket, and the tables of the run database once, alone, before several processes want to."""
+    os.environ.update(names)
+    os.chdir(root)
+    import dagster as dg
+
+    from duplex_bench.storage.s3_store import s3_store
+
+    s3_store(names[STORE_VARIABLE]).make_bucket()
+    with dg.DagsterInstance.get() as instance:
+        instance.get_runs_count()
+
+
+def bring_down(root: Path) -> None:
+    """End what ``bring_up`` started here."""
+    processes = Processes(root / "processes")
+    running = processes.names()
+    for kind in _STOP_ORDER:
+        for name in running:
+            if name.split("-")[0] == kind:
+                processes.stop(name, STOP_SIGNALS.get(kind, signal.SIGTERM))
+    console.print(f"ended: {', '.join(running) or 'nothing ran'}", highlight=False)
+
+
+def show(root: Path) -> None:
+    """Processes, and the runs under way with their items."""
+    processes = Processes(root / "processes")
+    table = Table("process", "state", box=None)
+    for name in processes.names():
+        table.add_row(name, "[green]runs[/]" if processes.running(name) else "[red]ended[/]")
+    console.print(table)
+    own = own_services(root)
+    os.environ.update(own.environment())
+    show_pulses(root / "data")
+
+
+def show_pulses(data: Path) -> None:
+    """Runs under way, by their pulse."""
+    from duplex_bench.lib.pulse import pulses
+    from duplex_bench.storage.places import open_store
+
+    alive = pulses(open_store(data))
+    if not alive:
+        return
+    table = Table("run", "stage", "items", "failed", "process", title="under way", box=None)
+    for pulse in alive:
+        done = f"{pulse.done} of {pulse.total}" if pulse.total else ""
+        table.add_row(pulse.run_id[:8], pulse.stage, done, str(pulse.failed or ""), f"{pulse.process} on {pulse.host}")
+    console.print(table)

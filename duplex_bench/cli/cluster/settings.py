@@ -1,0 +1,103 @@
+"""What a cluster is reached by: addresses from the environment, or services of its own on loopback."""
+
+import json
+import os
+import secrets
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+POSTGRES_VARIABLE = "DUPLEX_BENCH_POSTGRES"
+BROKER_VARIABLE = "DUPLEX_BENCH_BROKER"
+STORE_VARIABLE = "DUPLEX_BENCH_STORE"
+LOG_BUCKET_VARIABLE = "DUPLEX_BENCH_LOG_BUCKET"
+OWN_BUCKET = "duplex-bench"
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnServices:
+    """Ports and made-up credentials of the services that ``cluster up`` starts on loopback for what is not given."""
+
+    postgres_port: int
+    redis_port: int
+    store_port: int
+    store_other_ports: tuple[int, ...]
+    web_port: int
+    password: str
+    access_key: str
+    secret_key: str
+
+    @property
+    def postgres(self) -> str:
+        """SQLAlchemy address of the database; the driver is named since SQLAlchemy's default is another."""
+        return f"postgresql+psycopg2://duplex_bench:{self.password}@{HOST}:{self.postgres_port}/duplex_bench"
+
+    @property
+    def broker(self) -> str:
+        """Address of the broker."""
+        return f"redis://:{self.password}@{HOST}:{self.redis_port}/0"
+
+    def environment(self) -> dict[str, str]:
+        """What the variables are set to where the caller's environment does not name a service."""
+        found: dict[str, str] = {}
+        if not os.environ.get(POSTGRES_VARIABLE):
+            found[POSTGRES_VARIABLE] = self.postgres
+        if not os.environ.get(BROKER_VARIABLE):
+            found[BROKER_VARIABLE] = self.broker
+        if not os.environ.get(STORE_VARIABLE):
+            found |= {
+                STORE_VARIABLE: f"s3://{OWN_BUCKET}",
+                "AWS_ENDPOINT_URL_S3": f"http://{HOST}:{self.store_port}",
+                "AWS_ACCESS_KEY_ID": self.access_key,
+                "AWS_SECRET_ACCESS_KEY": self.secret_key,
+                "AWS_DEFAULT_REGION": "us-east-1",
+            }
+        store = found.get(STORE_VARIABLE) or os.environ[STORE_VARIABLE]
+        if not os.environ.get(LOG_BUCKET_VARIABLE):
+            found[LOG_BUCKET_VARIABLE] = store.removeprefix("s3://").split("/", 1)[0]
+        return found
+
+
+def own_services(folder: Path) -> OwnServices:
+    """Those of this folder, made up at first use. The file holds credentials of loopback services: only its owner
+    may read it.
+    """
+    path = folder / "services.json"
+    if path.is_file():
+        known = json.loads(path.read_text("utf-8"))
+        return OwnServices(**{**known, "store_other_ports": tuple(known["store_other_ports"])})
+    postgres, redis, store, web, *others = free_ports(12)
+    made = OwnServices(
+        postgres,
+        redis,
+        store,
+        tuple(others),
+        web,
+        secrets.token_urlsafe(16),
+        secrets.token_hex(8),
+        secrets.token_urlsafe(24),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(asdict(made)), "utf-8")
+    return made
+
+
+def free_ports(number: int) -> list[int]:
+    """Ports of loopback that nobody holds now."""
+    held = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(number)]
+    try:
+        for one in held:
+            one.bind((HOST, 0))
+        return [int(one.getsockname()[1]) for one in held]
+    finally:
+        for one in held:
+            one.close()
+
+
+def listens(port: int) -> bool:
+    """Whether somebody accepts connections at a port of loopback."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((HOST, port)) == 0
