@@ -28,7 +28,7 @@ VERSIONS: Mapping[str, int] = {
     "candidates": 1,
     "points": 1,
     "bounds": 1,
-    "corpus_figures": 1,
+    "corpus_figures": 2,
     "gate_calibration": 1,
     "identity_prompts": 1,
     "recall_facts": 1,
@@ -42,8 +42,8 @@ VERSIONS: Mapping[str, int] = {
     "statistics": 1,
     "comparisons": 1,
     "tables": 1,
-    "figures": 1,
-    "report": 1,
+    "figures": 2,
+    "report": 2,
     "voice_quality": 1,
 }
 

@@ -29,7 +29,7 @@ from duplex_bench.storage.frames import from_parquet, to_parquet
 TABLES_SCHEMA = {"id": pl.String, "title": pl.String, "caption": pl.String, "n_rows": pl.Int64, "parquet": pl.String}
 FIGURES_SCHEMA = {
     "id": pl.String, "title": pl.String, "caption": pl.String,
-    "svg": pl.String, "svg_dark": pl.String, "png": pl.String,
+    "svg": pl.String, "svg_dark": pl.String, "png": pl.String, "plot": pl.String,
 }  # fmt: skip
 
 
@@ -110,6 +110,7 @@ def figures_result(workspace: Workspace, drawn: Sequence[Drawn]) -> StageResult:
             "svg": workspace.blobs.put(figure.svg, "svg"),
             "svg_dark": workspace.blobs.put(figure.svg_dark, "svg"),
             "png": workspace.blobs.put(figure.png, "png"),
+            "plot": None if figure.plot is None else workspace.blobs.put(figure.plot.encode(), "json"),
         }
         for figure in drawn
     ]
@@ -129,6 +130,8 @@ def stored_figures(workspace: Workspace, frame: pl.DataFrame) -> list[Drawn]:
             blobs.get(row["svg"], "svg"),
             blobs.get(row["svg_dark"], "svg"),
             blobs.get(row["png"], "png"),
+            # Figures of an earlier version were stored without.
+            blobs.get(row["plot"], "json").decode() if row.get("plot") else None,
         )
         for row in frame.iter_rows(named=True)
     ]

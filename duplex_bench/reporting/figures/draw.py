@@ -7,10 +7,12 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from duplex_bench.reporting.figures.conversation import conversation_sketches
+from duplex_bench.reporting.figures.interactive import interactive
 from duplex_bench.reporting.figures.intervals import dot_intervals
 from duplex_bench.reporting.figures.multiparty import Sketch, sketches
 from duplex_bench.reporting.figures.outcomes import pause_shares, takeover_by_length
 from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
+from duplex_bench.storage.digests import canonical_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +24,10 @@ _INKED = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.e
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A finished figure. ``svg_dark`` is the same drawing with light ink; grounds are transparent, PNG is white."""
+    """A finished figure. ``svg_dark`` is the same drawing with light ink; grounds are transparent, PNG is white.
+
+    ``plot`` is its interactive form, JSON of ``interactive.interactive``; None where it was stored without.
+    """
 
     id: str
     title: str
@@ -30,6 +35,7 @@ class Drawn:
     svg: bytes
     svg_dark: bytes
     png: bytes
+    plot: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +134,10 @@ def _drawn(plan: Plan) -> Drawn:
     with mpl.rc_context(rc | dict.fromkeys(_INKED, _INK)):
         figure = plan.make()
         svg, png = _saved(figure, plan, "svg"), _saved(figure, plan, "png")
+        plot = canonical_json(interactive(figure))
     # Ink is the only colour that changes with the ground; nothing on a coloured ground is drawn in it.
-    return Drawn(plan.id, plan.title, plan.caption, svg, svg.replace(_INK.encode(), _DARK_INK.encode()), png)
+    dark = svg.replace(_INK.encode(), _DARK_INK.encode())
+    return Drawn(plan.id, plan.title, plan.caption, svg, dark, png, plot)
 
 
 def _saved(figure: "Figure", plan: Plan, kind: str) -> bytes:

@@ -71,7 +71,8 @@ def _panel(
             if bounded:
                 axes.plot([row["low"], row["high"]], [y, y], color=PALETTE[style], solid_capstyle="butt", linewidth=1.6)
             axes.plot([row["estimate"]], [y], MARKERS[style], color=PALETTE[style], markersize=4.5,
-                      markerfacecolor=PALETTE[style] if bounded else "none")  # fmt: skip
+                      markerfacecolor=PALETTE[style] if bounded else "none",
+                      label=condition.replace("_", " ") if len(mine) > 1 else None)  # fmt: skip
     axes.set_title(card.title)
     arrow = {"higher": "higher is better", "lower": "lower is better", "none": ""}.get(card.direction, "")
     if card.direction == "target" and card.target is not None:

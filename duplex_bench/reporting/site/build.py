@@ -33,7 +33,8 @@ from duplex_bench.reporting.tables import (
     write_tables,
 )
 
-_ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js", "recording.js")
+_ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js", "recording.js", "figures.js")
+_PLOTLY = "plotly.min.js"
 
 
 def build_site(inputs: ReportInputs, out: Path, drawn: Mapping[str, Sequence[Drawn]] | None = None) -> Path:
@@ -190,6 +191,12 @@ def _write_figures(drawn: Sequence[Drawn], folder: Path) -> None:
         (target / f"{figure.id}.svg").write_bytes(figure.svg)
         (target / f"{figure.id}-dark.svg").write_bytes(figure.svg_dark)
         (target / f"{figure.id}.png").write_bytes(figure.png)
+        if figure.plot is not None:
+            call = script_call(f"figure:{figure.id}", json.loads(figure.plot))
+            (target / f"{figure.id}.js").write_text(call, encoding="utf-8")
+    library = folder / "assets" / _PLOTLY
+    if any(figure.plot for figure in drawn) and not library.exists():
+        library.write_bytes((resources.files("plotly") / "package_data" / _PLOTLY).read_bytes())
 
 
 def _write_track(

@@ -15,6 +15,7 @@ window.duplexReport = (function () {
   function toggleTheme() {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     root.dataset.theme = dark ? "light" : "dark";
+    document.dispatchEvent(new Event("duplex-theme"));
     try { localStorage.setItem(KEY, root.dataset.theme); } catch { /* the choice then lasts for this page */ }
   }
 
@@ -92,6 +93,7 @@ window.duplexReport = (function () {
     });
   }
 
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("duplex-theme")));
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelector("[data-theme-toggle]").addEventListener("click", toggleTheme);
     document.querySelectorAll("table[data-sortable]").forEach(sortable);
