@@ -38,8 +38,19 @@ def sources_archive(cache_folder: Path, folders: Sequence[str] = ("contract",)) 
             prefix = "/".join(("duplex_bench", *parts[:depth]))
             sources[f"{prefix}/__init__.py"] = inside.joinpath("__init__.py").read_bytes()
         sources |= {f"{prefix}/{entry.name}": entry.read_bytes() for entry in _modules(inside)}
+    return _archived(cache_folder, f"sources-{folders[-1].replace('/', '-')}", sources)
+
+
+def package_archive(cache_folder: Path, package: str) -> Path:
+    """A zip of the modules directly in an installed ``package``, named by its content; its absolute path."""
+    return _archived(
+        cache_folder, f"package-{package}", {f"{package}/{e.name}": e.read_bytes() for e in _modules(files(package))}
+    )
+
+
+def _archived(cache_folder: Path, label: str, sources: dict[str, bytes]) -> Path:
     digest = hashlib.sha256(b"".join(name.encode() + b"\0" + data for name, data in sorted(sources.items())))
-    target = cache_folder / f"sources-{folders[-1].replace('/', '-')}-{digest.hexdigest()[:16]}.zip"
+    target = cache_folder / f"{label}-{digest.hexdigest()[:16]}.zip"
     if not target.exists():
         _write_whole(target, sources)
     return target.absolute()

@@ -59,8 +59,13 @@ def _system(data: str, card: str) -> System | PushSystem:
 
 def run_rollout(data: str, card: str, name: str, task: RolloutTask) -> str:
     """Run one system on one stimulus and store what was heard; the RolloutRecord as JSON."""
+    return run_on(_system(data, card), data, name, task)
+
+
+def run_on(system: System | PushSystem, data: str, name: str, task: RolloutTask) -> str:
+    """``run_rollout`` on a system that is open already."""
     record = run_item(
-        _system(data, card),
+        system,
         from_json(Stimulus, task.stimulus),
         BlobStore(open_store(data)),
         system_name=name,

@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import polars as pl
 
@@ -20,11 +22,14 @@ from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.rollout_costs import paid_sessions
 from duplex_bench.stages.rollout_tasks import RolloutTask
 from duplex_bench.stages.work import Task, WorkDone, resume
+from duplex_bench.stages.worker_rollouts import WorkerRollouts
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.ledger import ItemLedger
 from duplex_bench.storage.serial import from_json
 from duplex_bench.systems.card import SystemCard, missing_env
+from duplex_bench.systems.environments import not_set_up
+from duplex_bench.systems.workers import Launch, plain_launch
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +86,19 @@ def rollout_ledger(workspace: Workspace, track: Track, system: str) -> ItemLedge
     return workspace.ledger(f"{track}/rollouts/{system}")
 
 
-def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: SystemCard) -> StageResult:
-    """Run ``card``'s system on every item: one row per item and repeat, whatever the outcome."""
+def rollouts(
+    workspace: Workspace, track: Track, items: pl.DataFrame, card: SystemCard, launch: Launch = plain_launch
+) -> StageResult:
+    """Run ``card``'s system on every item: one row per item and repeat, whatever the outcome.
+
+    ``launch`` is around the life of each worker, if the system has an environment of its own.
+    """
     missing = missing_env(card, os.environ)
     if missing:
         raise ValueError(f"system {card.name} cannot run here: set {', '.join(missing)} in the environment")
+    undone = not_set_up(card, workspace.data / "cache")
+    if undone is not None:
+        raise ValueError(f"system {card.name} cannot run here: {undone}")
     planned = list(planned_rollouts(workspace, items, card))
     attempts = workspace.profile.rollout.attempts
     tasks = [
@@ -95,7 +108,7 @@ def rollouts(workspace: Workspace, track: Track, items: pl.DataFrame, card: Syst
     ]
     ledger = rollout_ledger(workspace, track, card.name)
     with paid_sessions(workspace, card, ledger, _waiting_s(planned, ledger, tasks)) as paid:
-        done = _resumed(workspace, track, card, ledger, tasks)
+        done = _resumed(workspace, track, card, ledger, tasks, launch)
         paid({key: done.payloads[key] for key in done.computed})
     rows = [_row(one, card, track, done) for one in planned]
     frame = frame_of(rows, tables.ROLLOUTS)
@@ -117,16 +130,19 @@ def listened_s(one: PlannedRollout) -> float:
     return one.live_s + (one.plan.cap_s or one.plan.silence_after_s + one.plan.extra_silence_s)
 
 
-def _resumed(workspace: Workspace, track: Track, card: SystemCard, ledger: ItemLedger, tasks: list[Task]) -> WorkDone:
-    return resume(
-        ledger,
-        f"{track} rollouts {card.name}",
-        tasks,
+def _resumed(
+    workspace: Workspace, track: Track, card: SystemCard, ledger: ItemLedger, tasks: list[Task], launch: Launch
+) -> WorkDone:
+    resumed = partial(resume, ledger, f"{track} rollouts {card.name}", tasks, final=rollout_tasks.is_final)
+    if card.environment.kind != "none":
+        # The work is done in the workers: here a thread each drives them.
+        with WorkerRollouts(workspace.data, card, launch) as workers, ThreadPoolExecutor(card.max_inflight) as threads:
+            return resumed(workers.run, threads)
+    return resumed(
         rollout_tasks.run_rollout,
         # A realtime session waits nearly all of its time: there are as many as its vendor allows, a process each.
-        executor=pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
-        common=(str(workspace.data), card.model_dump_json(), card.name),
-        final=rollout_tasks.is_final,
+        pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
+        (str(workspace.data), card.model_dump_json(), card.name),
     )
 
 

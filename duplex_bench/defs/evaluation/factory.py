@@ -1,6 +1,7 @@
 """The chain from items to figures, the same for both tracks."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +10,7 @@ import polars as pl
 
 from duplex_bench.defs.partitions import CARDS, systems
 from duplex_bench.lib.metadata import reported
+from duplex_bench.lib.pipes import PipesLaunch
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.lib.stage_asset import key_of, stage_asset, stage_out
 from duplex_bench.records.items import Track
@@ -34,8 +36,11 @@ def system_assets(track: Track) -> list[dg.AssetsDefinition]:
         ins=("items",),
         other_ins={"cards": key_of("systems", "cards")},
     )
-    def rollouts(workspace: WorkspaceResource, items: Frame, cards: Frame) -> Out:
-        return reported(rollouts_of.rollouts(workspace.open(), track, items, card_of(cards)))
+    def rollouts(context: Context, workspace: WorkspaceResource, items: Frame, cards: Frame) -> Out:
+        opened = workspace.open()
+        launch = PipesLaunch(context, opened.data / "cache")
+        result = rollouts_of.rollouts(opened, track, items, card_of(cards), launch)
+        return reported(replace(result, counts={**result.counts, **launch.counts()}))
 
     @declared("activity", "When each system was heard, by gate and voice detector.", kind="audio", ins=("rollouts",))
     def activity(context: Context, workspace: WorkspaceResource, rollouts: Frame) -> Out:
