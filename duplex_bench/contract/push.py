@@ -41,7 +41,8 @@ class PushEvent:
     Attributes:
         kind: audio, text (the system's words), user_text (what it heard), flush (a listener's player drops what was
             not yet played), begun and done (of a response), usage, or note (anything else worth keeping).
-        response_id: Unit of playback and truncation. One response may hold several.
+        response_id: Unit of playback and truncation. One response may hold several. Audio without one belongs to a
+            track that never ends, silence included, and begins no response.
         pcm: Audio only: float32 (n,) in [-1, 1] at ``out_rate_hz``.
         text: For text and user_text.
         data: Plain JSON data for the event log; never a key, never audio.

@@ -239,7 +239,9 @@ class _Run:
     async def _take(self, session: PushSession, event: PushEvent, at_s: float) -> None:
         entry: dict[str, Any] = {"kind": event.kind, "at_s": at_s, "response_id": event.response_id, **event.data}
         self.events.append(entry)
-        self.listener.begun = self.listener.begun or event.kind in ("begun", "audio")
+        # Audio without a response is a track that goes on whether anybody speaks on it or not.
+        begun = event.kind == "begun" or (event.kind == "audio" and event.response_id is not None)
+        self.listener.begun = self.listener.begun or begun
         if event.kind == "audio" and event.pcm is not None:
             _check(event.pcm)
             entry["samples"] = len(event.pcm)

@@ -11,7 +11,8 @@ from duplex_bench.systems.serving.conversation import Conversation
 from duplex_bench.systems.serving.delivery import Desk, Manner
 from duplex_bench.systems.serving.faults import NONE, Faults
 from duplex_bench.systems.serving.gemini_conversation import GeminiConversation
-from duplex_bench.systems.serving.peers import Peer, Refusal
+from duplex_bench.systems.serving.model_endpoints import MODEL_SERVICES
+from duplex_bench.systems.serving.peers import Endpoint, Peer, Refusal
 from duplex_bench.systems.serving.speaking import Setting
 from duplex_bench.systems.serving.voices import Voice
 from duplex_bench.systems.serving.xai_conversation import XaiConversation
@@ -113,8 +114,9 @@ class GeminiService(Service):
         return GeminiConversation(peer, setting, key)
 
 
-SERVICES: Final[dict[str, Callable[..., Service]]] = {
+SERVICES: Final[dict[str, Callable[..., Endpoint]]] = {
     "openai-realtime": Service,
     "xai-realtime": XaiService,
     "gemini-live": GeminiService,
+    **MODEL_SERVICES,
 }

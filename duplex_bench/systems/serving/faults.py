@@ -33,6 +33,9 @@ class Faults:
         wrong_rate: Audio is declared with another rate (Gemini).
         echo_key: Error texts repeat the key that the client sent, as some proxies do.
         max_session_s: After so much time the session expires.
+        flood_at: Moment at which thousands of messages come at once (servers of full-duplex models).
+        slow_share: Share of frames that a server slower than real time does not get to (frame by frame).
+        busy: All places are taken (servers of full-duplex models).
         truncate: What a truncation is answered with, in the xAI skin.
         refuse_history: Text turns before the stream close the connection (Gemini).
     """
@@ -59,6 +62,9 @@ class Faults:
     wrong_rate: bool = False
     echo_key: bool = False
     max_session_s: float = 3600.0
+    flood_at: Moment = ""
+    slow_share: float = 0.0
+    busy: bool = False
     truncate: Literal["ok", "error", "silence"] = "ok"
     refuse_history: bool = False
 

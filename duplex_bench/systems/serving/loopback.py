@@ -9,24 +9,26 @@ from typing import Any, Final
 
 from duplex_bench.contract.push import PushSystem
 from duplex_bench.storage.object_store import ObjectStore
-from duplex_bench.systems.adapters import gemini_live, openai_compatible, xai_realtime
+from duplex_bench.systems.adapters import flm_audio, gemini_live, openai_compatible, xai_realtime
 from duplex_bench.systems.adapters.cascade.cascade import create as create_cascade
 from duplex_bench.systems.adapters.wire import Connector
 from duplex_bench.systems.serving.delivery import Desk, Manner
-from duplex_bench.systems.serving.endpoints import SERVICES, Service
+from duplex_bench.systems.serving.endpoints import SERVICES
 from duplex_bench.systems.serving.faults import NONE, Faults
-from duplex_bench.systems.serving.peers import memory_connector
+from duplex_bench.systems.serving.peers import Endpoint, memory_connector
 from duplex_bench.systems.serving.voices import CascadeVoice, ToneVoice, Voice
 
 _ADAPTERS: Final[dict[str, Callable[[Mapping[str, Any], Connector], PushSystem]]] = {
     "openai-realtime": openai_compatible.create,
     "xai-realtime": xai_realtime.create,
     "gemini-live": gemini_live.create,
+    "flm-audio": flm_audio.create,
 }
 _ADDRESSES: Final[dict[str, dict[str, Any]]] = {
     "openai-realtime": {"url": "ws://memory/v1/realtime", "model": "cascade"},
     "xai-realtime": {"url": "ws://memory/v1/realtime", "model": "cascade", "key_env": ()},
     "gemini-live": {"url": "ws://memory/BidiGenerateContent", "model": "cascade", "key_env": ()},
+    "flm-audio": {"url": "ws://memory"},
 }
 VOICES: Final = ("cascade", "tone")
 
@@ -43,7 +45,7 @@ def voice_named(name: str, store: ObjectStore | None = None, *, semantic: bool =
 def service(
     protocol: str, voice: Voice, faults: Faults = NONE, key: str | None = None, desk: Desk | None = None,
     manner: Manner | None = None,
-) -> Service:  # fmt: skip
+) -> Endpoint:  # fmt: skip
     """A server for ``protocol``; raises ValueError for an unknown one."""
     if protocol not in SERVICES:
         raise ValueError(f"no protocol {protocol!r}: choose {', '.join(SERVICES)}")

@@ -1,0 +1,119 @@
+"""What the servers of full-duplex models share: a talker, the moments at which faults strike, the end of a session."""
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+
+from duplex_bench.rollout.pacing import wait_until
+from duplex_bench.rollout.playback import Samples
+from duplex_bench.systems.serving.faults import Moment
+from duplex_bench.systems.serving.peers import CloseConnection, Peer
+from duplex_bench.systems.serving.speaking import Setting
+from duplex_bench.systems.serving.talker import Talker
+
+FLOOD_MESSAGES: Final = 2000
+
+
+class ModelConversation:
+    """One conversation; a protocol defines ``serve`` and ``ended``.
+
+    Args:
+        peer: The client.
+        setting: Voice, desk, manner and faults.
+        target: Path and query of the connection.
+        rate_hz: Rate of the audio that is heard.
+    """
+
+    def __init__(self, peer: Peer, setting: Setting, target: str, rate_hz: int) -> None:
+        self.peer, self.setting, self.faults = peer, setting, setting.faults
+        parts = urlsplit(target)
+        self.path: str = parts.path
+        self.query: Mapping[str, list[str]] = parse_qs(parts.query)
+        self.talker = Talker(setting, rate_hz)
+        self.instructions = ""
+        self.stalled = False
+        self._struck: set[Moment] = set()
+
+    async def converse(self) -> None:
+        """Serve until the peer leaves, the session expires, or a fault closes it."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + self.faults.max_session_s
+        if self.faults.start_delay_s:
+            await wait_until(loop.time() + self.faults.start_delay_s)
+        tasks = [loop.create_task(self.serve()), loop.create_task(self._expire(end_s))]
+        try:
+            done, _ = await asyncio.wait({*tasks, self.talker.failure}, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.talker.close()
+
+    def serve(self) -> Coroutine[Any, Any, None]:
+        """The protocol, from the first message to the last."""
+        raise NotImplementedError
+
+    async def ended(self) -> None:
+        """Tell the client that its time is over, and close."""
+        raise CloseConnection(1000, "session over")
+
+    async def send(self, message: str | bytes) -> None:
+        """Send one message, unless the fault is that nothing more is sent."""
+        if not self.stalled:
+            await self.peer.send(message)
+
+    async def send_json(self, message: dict[str, Any]) -> None:
+        """Send one message as JSON."""
+        await self.send(json.dumps(message))
+
+    async def moment(self, now: Moment) -> None:
+        """Where faults strike, each once."""
+        if now in self._struck:
+            return
+        self._struck.add(now)
+        if self.faults.garbage_at == now:
+            await self.peer.send(self.garbage())
+        if self.faults.flood_at == now:
+            for _ in range(FLOOD_MESSAGES):
+                await self.peer.send(self.filler())
+        if self.faults.stall_at == now:
+            self.stalled = True
+        if self.faults.close_at == now:
+            raise CloseConnection(self.faults.close_code, self.faults.close_reason)
+
+    def garbage(self) -> str | bytes:
+        """What is no message of the protocol."""
+        return "<html>502 Bad Gateway</html>"
+
+    def filler(self) -> str | bytes:
+        """A message of the protocol that says nothing."""
+        return json.dumps({"type": "filler"})
+
+    async def _expire(self, end_s: float) -> None:
+        await wait_until(end_s)
+        await self.ended()
+
+
+def float_audio(data: object) -> Samples | None:
+    """Base64 of float32, little endian, as audio; None if it is none."""
+    try:
+        raw = base64.b64decode(data if isinstance(data, str) else "?", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if not raw or len(raw) % 4:
+        return None
+    samples = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    return samples if np.isfinite(samples).all() else None
+
+
+def as_float_audio(samples: Samples) -> str:
+    """Audio as base64 of float32, little endian."""
+    return base64.b64encode(samples.astype("<f4").tobytes()).decode("ascii")
