@@ -89,7 +89,8 @@ def _figures(track: Track, stored: Mapping[str, Any]) -> pl.DataFrame:
     """The figures of a track; those of its corpus first."""
     of_corpus = [stored["corpus_figures"]] if track == "conversation" and stored["corpus_figures"] is not None else []
     frames: list[pl.DataFrame] = [*of_corpus, stored[f"{track}_figures"]]
-    return pl.concat(frames)
+    # Figures of an earlier version have fewer columns.
+    return pl.concat(frames, how="diagonal")
 
 
 PLANNED = [
