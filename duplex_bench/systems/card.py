@@ -19,7 +19,9 @@ class Environment(BaseModel):
 
     Attributes:
         kind: ``python``: under ``interpreter``, or in the environment that ``systems setup`` makes of ``lock``.
-            ``command``: ``command`` ends in a Python that is handed ``-m module ...`` (conda, nix, ssh-like wrappers).
+            ``command``: ``command`` ends in a Python that is handed ``-m module ...`` (conda, nix, ssh-like wrappers), or
+            is any program that speaks the session contract on the socket it is named (``docs/session-contract.md``);
+            in its words ``{card_folder}`` stands for the folder of the card's file.
             ``image``: in a container of ``image``, whose ``python3`` has numpy and the model's packages.
         interpreter: A Python; relative to the card's file, or a bare command of ``PATH``.
         command: As above.
@@ -184,6 +186,8 @@ def resolved(card: SystemCard, folder: Path) -> SystemCard:
     # A bare command is looked up on PATH, as a shell would.
     if environment.interpreter is not None and "/" in environment.interpreter:
         update["interpreter"] = str(folder / Path(environment.interpreter).expanduser())
+    if environment.command:
+        update["command"] = tuple(word.replace("{card_folder}", str(folder)) for word in environment.command)
     if environment.lock is not None:
         lock = folder / Path(environment.lock).expanduser()
         update |= {"lock": str(lock), "lock_sha256": hashlib.sha256(lock.read_bytes()).hexdigest()}
