@@ -19,6 +19,7 @@ from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.workspace import Workspace, open_workspace
 from duplex_bench.storage.frames import read_frame
 from duplex_bench.systems.card import SystemCard, missing_env
+from duplex_bench.systems.environments import not_set_up
 
 # What a shell reports for a command ended by Ctrl-C.
 INTERRUPTED = 130
@@ -75,6 +76,12 @@ def choose(
             raise ValueError(f"nothing to run: {told}. Set it in the environment (A|B: either), or name other systems")
         error_console.print(f"[dim]passed over for want of a key: {told}[/]", highlight=False)
     able = {name: cards[name] for name in wanted if name not in lacking}
+    undone = {name: told for name, card in able.items() if (told := not_set_up(card, workspace.data / "cache"))}
+    if undone and len(undone) == len(able):
+        raise ValueError(f"nothing to run: {'; '.join(f'{name}: {told}' for name, told in undone.items())}")
+    for name, told in undone.items():
+        error_console.print(f"[dim]passed over: {name}: {told}[/]", highlight=False)
+        del able[name]
     return Chosen(workspace, tracks, able, cards, profile)
 
 

@@ -15,7 +15,8 @@ from duplex_bench.stages import checks
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace
-from duplex_bench.systems.card import missing_env
+from duplex_bench.systems.card import SystemCard, missing_env
+from duplex_bench.systems.environments import not_set_up
 
 
 def show_status(root: Path, data: Path, profile: str, limit: int | None = None) -> None:
@@ -51,13 +52,21 @@ def _row(workspace: Workspace, track: Track, system: str, items: pl.DataFrame) -
     return (str(rollouts.height), str(lost), str(measurements.height - reasons), str(reasons), state)
 
 
+def _runs_here(card: SystemCard, data: Path) -> str:
+    missing = missing_env(card, os.environ)
+    if missing:
+        return f"[yellow]set {' and '.join(missing)}[/]"
+    if not_set_up(card, data / "cache") is not None:
+        return f"[yellow]systems setup {card.name}[/]"
+    return "when named" if card.on_request else "yes"
+
+
 def list_systems(data: Path) -> None:
     """Cards that can be run here, and those that cannot be read."""
     cards, errors = readable_cards(data / "systems")
     table = Table(Column("system", no_wrap=True), "runs here", "family", "stands in for")
     for card in cards.values():
-        missing = missing_env(card, os.environ)
-        runs = f"[yellow]set {' and '.join(missing)}[/]" if missing else "when named" if card.on_request else "yes"
+        runs = _runs_here(card, data)
         table.add_row(card.name, runs, card.family, card.stands_in_for)
     console.print(table)
     console.print(f"your own cards go into {data / 'systems'}: see docs/adding-a-system.md", highlight=False)

@@ -88,3 +88,31 @@ def new(name: NameArgument, data: DataOption = Path("data")) -> None:
     console.print(f"next: duplex-bench systems check {name}", highlight=False, soft_wrap=True)
     for error in errors:
         error_console.print(f"[red]skipped[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
+
+
+@app.command()
+def setup(
+    name: NameArgument,
+    python: Annotated[
+        str | None, typer.Option("--python", help="The Python it is made with, 3.10 or newer. Default: this one.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Make it anew although it is there.")] = False,
+    data: DataOption = Path("data"),
+) -> None:
+    """Make the environment of a system from its card's lock; nothing of it touches this environment."""
+    import sys
+
+    from duplex_bench.cli.root import root
+    from duplex_bench.stages.cards import card_named
+    from duplex_bench.systems.virtual_environments import set_up
+
+    def say(step: str) -> None:
+        console.print(f"[dim]{step}[/]", highlight=False, soft_wrap=True)
+
+    folder = root() / data
+    made = set_up(
+        card_named(folder / "systems", name), folder / "cache", python or sys.executable, again=again, say=say
+    )
+    told = "ready" if made.is_new else "was there already"
+    console.print(f"{name}: {told}: {made.interpreter}", highlight=False, soft_wrap=True)
+    console.print(f"next: duplex-bench systems check {name}", highlight=False)
