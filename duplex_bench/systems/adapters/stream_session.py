@@ -113,7 +113,14 @@ class StreamSession:
 
     async def connect(self, url: str) -> None:
         """Connect and measure the round trip."""
-        self._wire = await self._connector.connect(url, {}, NO_KEY)
+        try:
+            self._wire = await self._connector.connect(url, {}, NO_KEY)
+        except TransportError as error:
+            if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+                raise
+            raise RefusedError(
+                f"{error}. If the server made its certificate itself, set verify_certificate = false in the card"
+            ) from None
         self._round_trips_s.append(await self._wire.round_trip_s())
 
     async def send(self, message: str | bytes) -> None:

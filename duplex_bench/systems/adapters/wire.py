@@ -7,8 +7,10 @@ import base64
 import json
 import logging
 import os
+import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -88,8 +90,8 @@ def key_from(names: tuple[str, ...]) -> Secret:
     return Secret(next((os.environ[name] for name in names if os.environ.get(name)), ""))
 
 
-async def open_websocket(url: str, headers: Mapping[str, str], key: Secret) -> Wire:
-    """Connect a WebSocket.
+async def open_websocket(url: str, headers: Mapping[str, str], key: Secret, *, verify: bool = True) -> Wire:
+    """Connect a WebSocket; without ``verify`` a certificate that nobody vouches for is taken.
 
     Raises:
         RefusedError: The server refused key, model, region or quota.
@@ -107,6 +109,7 @@ async def open_websocket(url: str, headers: Mapping[str, str], key: Secret) -> W
             open_timeout=30,
             compression=None,
             logger=SILENT_LOGGER,
+            ssl=_tls(url, verify),
         )
     except InvalidStatus as error:
         body = (error.response.body or b"").decode("utf-8", "replace")[:_SHOWN_CHARS]
@@ -178,6 +181,22 @@ class _Socket:
 
 
 WEBSOCKET: Final = Connector(open_websocket)
+
+
+def websockets(*, verify: bool) -> Connector:
+    """Real sockets; without ``verify`` for servers that made their certificate themselves, which carry no key."""
+    return Connector(partial(open_websocket, verify=verify))
+
+
+def _tls(url: str, verify: bool) -> ssl.SSLContext | None:
+    if not url.startswith("wss:"):
+        return None
+    context = ssl.create_default_context()
+    if verify:
+        return context
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def as_message(raw: str | bytes) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from duplex_bench.contract.push import PushSystem
 from duplex_bench.storage.object_store import ObjectStore
-from duplex_bench.systems.adapters import flm_audio, gemini_live, openai_compatible, xai_realtime
+from duplex_bench.systems.adapters import flm_audio, freeze_omni, gemini_live, openai_compatible, xai_realtime
 from duplex_bench.systems.adapters.cascade.cascade import create as create_cascade
 from duplex_bench.systems.adapters.wire import Connector
 from duplex_bench.systems.serving.delivery import Desk, Manner
@@ -23,12 +23,14 @@ _ADAPTERS: Final[dict[str, Callable[[Mapping[str, Any], Connector], PushSystem]]
     "xai-realtime": xai_realtime.create,
     "gemini-live": gemini_live.create,
     "flm-audio": flm_audio.create,
+    "freeze-omni": freeze_omni.create,
 }
 _ADDRESSES: Final[dict[str, dict[str, Any]]] = {
     "openai-realtime": {"url": "ws://memory/v1/realtime", "model": "cascade"},
     "xai-realtime": {"url": "ws://memory/v1/realtime", "model": "cascade", "key_env": ()},
     "gemini-live": {"url": "ws://memory/BidiGenerateContent", "model": "cascade", "key_env": ()},
     "flm-audio": {"url": "ws://memory"},
+    "freeze-omni": {"url": "ws://memory"},
 }
 VOICES: Final = ("cascade", "tone")
 

@@ -38,15 +38,16 @@ class ModelConversation:
         self.talker = Talker(setting, rate_hz)
         self.instructions = ""
         self.stalled = False
+        self.until_s = 0.0
         self._struck: set[Moment] = set()
 
     async def converse(self) -> None:
         """Serve until the peer leaves, the session expires, or a fault closes it."""
         loop = asyncio.get_running_loop()
-        end_s = loop.time() + self.faults.max_session_s
         if self.faults.start_delay_s:
             await wait_until(loop.time() + self.faults.start_delay_s)
-        tasks = [loop.create_task(self.serve()), loop.create_task(self._expire(end_s))]
+        self.renew()
+        tasks = [loop.create_task(self.serve()), loop.create_task(self._expire())]
         try:
             done, _ = await asyncio.wait({*tasks, self.talker.failure}, return_when=asyncio.FIRST_COMPLETED)
             for one in done:
@@ -97,8 +98,14 @@ class ModelConversation:
         """A message of the protocol that says nothing."""
         return json.dumps({"type": "filler"})
 
-    async def _expire(self, end_s: float) -> None:
-        await wait_until(end_s)
+    def renew(self) -> None:
+        """The session may last its full time from now on."""
+        self.until_s = asyncio.get_running_loop().time() + self.faults.max_session_s
+
+    async def _expire(self) -> None:
+        loop = asyncio.get_running_loop()
+        while loop.time() < self.until_s:
+            await wait_until(self.until_s)
         await self.ended()
 
 

@@ -6,10 +6,11 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from duplex_bench.storage.digests import generator_from
-from duplex_bench.systems.adapters import opus_chat
+from duplex_bench.systems.adapters import opus_chat, socketio
 from duplex_bench.systems.serving.delivery import Desk, Manner
 from duplex_bench.systems.serving.faults import NONE, Faults
 from duplex_bench.systems.serving.flm_conversation import FlmConversation
+from duplex_bench.systems.serving.freeze_conversation import FreezeConversation
 from duplex_bench.systems.serving.model_conversation import ModelConversation
 from duplex_bench.systems.serving.peers import Peer, Refusal
 from duplex_bench.systems.serving.speaking import Setting
@@ -78,6 +79,14 @@ def _flm(service: ModelService, peer: Peer, setting: Setting, target: str) -> Mo
     return FlmConversation(peer, setting, target, service.turn)
 
 
+def _socket_io(path: str, query: Mapping[str, list[str]]) -> bool:
+    return path == socketio.PATH and query.get("EIO") == ["4"] and query.get("transport") == ["websocket"]
+
+
+def _freeze(service: ModelService, peer: Peer, setting: Setting, target: str) -> ModelConversation:
+    return FreezeConversation(peer, setting, target, f"sid-{service.begun}")
+
+
 def _service(make: Make, served: Callable[[str, Mapping[str, list[str]]], bool]) -> Callable[..., ModelService]:
     def made(
         voice: Voice, manner: Manner | None = None, faults: Faults = NONE, desk: Desk | None = None,
@@ -88,4 +97,7 @@ def _service(make: Make, served: Callable[[str, Mapping[str, list[str]]], bool])
     return made
 
 
-MODEL_SERVICES: Final[dict[str, Callable[..., ModelService]]] = {"flm-audio": _service(_flm, _chat_path)}
+MODEL_SERVICES: Final[dict[str, Callable[..., ModelService]]] = {
+    "flm-audio": _service(_flm, _chat_path),
+    "freeze-omni": _service(_freeze, _socket_io),
+}
