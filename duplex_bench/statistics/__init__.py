@@ -5,16 +5,19 @@ from duplex_bench.statistics.association import Correlation, auc, spearman
 from duplex_bench.statistics.bootstrap import (
     Multiplicities,
     cluster_bootstrap,
+    mean_replicates,
     multiplicities,
     paired_cluster_bootstrap,
     percentile_interval,
+    percentile_intervals,
     replicates,
 )
 from duplex_bench.statistics.corrections import bonferroni, holm
 from duplex_bench.statistics.intervals import Interval, wilson_interval
-from duplex_bench.statistics.paired_tests import Equivalence, equivalence_test, mcnemar_exact, sign_flip_test
+from duplex_bench.statistics.paired_tests import Equivalence, equivalence_test, mcnemar_exact
 from duplex_bench.statistics.power import minimum_detectable_difference
 from duplex_bench.statistics.ranking import tie_groups
+from duplex_bench.statistics.sign_flips import sign_flip_test, sign_flip_tests
 from duplex_bench.statistics.summaries import Quartiles, quartiles
 from duplex_bench.statistics.thresholds import otsu_threshold
 from duplex_bench.statistics.variance import VarianceComponents, variance_components
@@ -33,14 +36,17 @@ __all__ = [
     "equivalence_test",
     "holm",
     "mcnemar_exact",
+    "mean_replicates",
     "minimum_detectable_difference",
     "multiplicities",
     "otsu_threshold",
     "paired_cluster_bootstrap",
     "percentile_interval",
+    "percentile_intervals",
     "quartiles",
     "replicates",
     "sign_flip_test",
+    "sign_flip_tests",
     "spearman",
     "tie_groups",
     "variance_components",

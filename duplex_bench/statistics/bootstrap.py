@@ -54,6 +54,21 @@ def multiplicities(
     return Multiplicities(labels, counts.astype(np.float64))
 
 
+def drawn_or_given(
+    labels: npt.ArrayLike, rng: np.random.Generator | None, draws: Multiplicities | None, n_resamples: int
+) -> Multiplicities:
+    """``draws``, or new ones for ``labels``.
+
+    Raises:
+        ValueError: neither ``draws`` nor ``rng`` is given.
+    """
+    if draws is not None:
+        return draws
+    if rng is None:
+        raise ValueError("give rng, or draws that were made before")
+    return multiplicities(labels, rng, n_resamples)
+
+
 def replicates(values: npt.ArrayLike, clusters: npt.ArrayLike, statistic: Statistic, draws: Multiplicities) -> Floats:
     """The statistic on every resample: float64 (n_resamples,), NaN where a resample holds no value.
 
@@ -71,11 +86,11 @@ def replicates(values: npt.ArrayLike, clusters: npt.ArrayLike, statistic: Statis
     if rows.ndim != (2 if statistic == "ratio" else rows.ndim if callable(statistic) else 1):
         raise ValueError(f"values of shape {rows.shape} do not fit statistic {statistic!r}")
     k = len(draws.labels)
-    if statistic == "mean":
-        return _divide(draws.counts @ np.bincount(index, rows, k), draws.counts @ np.bincount(index, minlength=k))
-    if statistic == "ratio":
-        upper, lower = (draws.counts @ np.bincount(index, column, k) for column in rows.T)
-        return _divide(upper, lower)
+    if statistic in ("mean", "ratio"):
+        # One product for numerator and denominator: reading the counts is most of the cost.
+        sums = (rows, None) if statistic == "mean" else rows.T
+        upper, lower = (np.bincount(index, column, k)[:, None] for column in sums)
+        return mean_replicates(upper, lower, draws)[:, 0]
     if statistic == "median":
         return weighted_medians(rows, index, draws.counts)
     if not callable(statistic):
@@ -83,6 +98,37 @@ def replicates(values: npt.ArrayLike, clusters: npt.ArrayLike, statistic: Statis
     times = draws.counts.astype(np.int64)
     samples = (np.repeat(rows, drawn[index], axis=0) for drawn in times)
     return np.array([statistic(sample) if len(sample) else np.nan for sample in samples], dtype=np.float64)
+
+
+def mean_replicates(sums: Floats, sizes: Floats, draws: Multiplicities) -> Floats:
+    """Means of many sets of values on every resample, by one matrix product.
+
+    Args:
+        sums: sum of the values in each cluster (k, m), a column for each set, rows in the order of ``draws.labels``.
+        sizes: number of values in each (k, m); for a ratio the sum of its denominators.
+        draws: multiplicities of these k clusters.
+
+    Returns:
+        float64 (n_resamples, m); NaN where a resample holds no value of a set.
+
+    Raises:
+        ValueError: shapes do not fit.
+    """
+    upper, lower = np.asarray(sums, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if upper.ndim != 2 or upper.shape != lower.shape or len(upper) != len(draws.labels):
+        raise ValueError(f"sums {upper.shape} and sizes {lower.shape} do not fit {len(draws.labels)} clusters")
+    both = draws.counts @ np.hstack([upper, lower])
+    m = upper.shape[1]
+    return _divide(both[:, :m], both[:, m:])
+
+
+def percentile_intervals(estimates: Floats, level: float = 0.95) -> list[Interval]:
+    """``percentile_interval`` of each column of (n_resamples, m)."""
+    checked_level(level)
+    if np.isnan(estimates).any():
+        return [percentile_interval(column, level) for column in estimates.T]
+    bounds = np.quantile(estimates, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return [Interval(float(low), float(high)) for low, high in bounds.T]
 
 
 def percentile_interval(estimates: Floats, level: float = 0.95) -> Interval:
@@ -137,7 +183,8 @@ def paired_cluster_bootstrap(
     clusters: npt.ArrayLike,
     statistic: Statistic = "mean",
     *,
-    rng: np.random.Generator,
+    rng: np.random.Generator | None = None,
+    draws: Multiplicities | None = None,
     n_resamples: int = DEFAULT_RESAMPLES,
     level: float = 0.95,
 ) -> Interval:
@@ -150,15 +197,16 @@ def paired_cluster_bootstrap(
         b: the same shape, row by row the same items.
         clusters: label of each row (n,).
         statistic: as in ``cluster_bootstrap``.
-        rng: source of the draws.
-        n_resamples: number of resamples.
+        rng: source of the draws; not needed with ``draws``.
+        draws: multiplicities of at least these clusters, to share between comparisons.
+        n_resamples: number of resamples, without ``draws``.
         level: confidence level.
 
     Returns:
         The interval; NaN bounds with fewer than two clusters in common.
 
     Raises:
-        ValueError: shapes differ, or level or counts out of range.
+        ValueError: shapes differ, level or counts out of range, or neither ``rng`` nor ``draws``.
     """
     checked_level(level)
     left, right = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -166,8 +214,8 @@ def paired_cluster_bootstrap(
         raise ValueError(f"a {left.shape} and b {right.shape} are not the same items")
     width = 1 if left.ndim == 1 else left.shape[1]
     rows, labels = present(np.hstack([left.reshape(-1, width), right.reshape(-1, width)]), clusters)
-    draws = multiplicities(labels, rng, n_resamples)
-    if len(draws.labels) < 2:
+    draws = drawn_or_given(labels, rng, draws, n_resamples)
+    if len(np.unique(labels)) < 2:
         return UNDEFINED
     sides = (rows[:, :width], rows[:, width:]) if left.ndim == 2 else (rows[:, 0], rows[:, 1])
     ours, theirs = (replicates(side, labels, statistic, draws) for side in sides)
@@ -175,5 +223,5 @@ def paired_cluster_bootstrap(
 
 
 def _divide(upper: Floats, lower: Floats) -> Floats:
-    quotient: Floats = np.divide(upper, lower, out=np.full(len(upper), np.nan), where=lower != 0)
+    quotient: Floats = np.divide(upper, lower, out=np.full(upper.shape, np.nan), where=lower != 0)
     return quotient
