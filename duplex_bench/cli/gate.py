@@ -9,7 +9,7 @@ from rich.table import Table
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.reporting.formats import interval, number
 from duplex_bench.reporting.run_tables import load_run
-from duplex_bench.stages.gate import Gated, gate
+from duplex_bench.stages.gate import NO_MARGIN, Gated, gate
 from duplex_bench.stages.gate_output import junit, summary
 from duplex_bench.stages.gate_rules import read_rules
 
@@ -57,8 +57,11 @@ def _show(found: Gated) -> None:
         style = _STYLES[one.status]
         table.add_row(f"[{style}]{one.status}[/]", one.track, one.system, escape(one.check), change, bounds)
     console.print(table)
+    without = dict.fromkeys(one.check for one in found.verdicts if one.reason.startswith(NO_MARGIN))
+    if without:
+        console.print(f"[yellow]not gated, no margin is set:[/] {', '.join(without)}", highlight=False, soft_wrap=True)
     for one in found.verdicts:
-        if one.status == "reported":
+        if one.status == "reported" and one.check not in without:
             told = f"{one.track} {one.system}, {one.check}: {one.reason}"
             console.print(f"[yellow]reported[/] {escape(told)}", highlight=False, soft_wrap=True)
     for one in found.verdicts:

@@ -244,20 +244,71 @@ def rescore(
 
 @app.command()
 def compare(
-    system_a: Annotated[str, typer.Argument(help="A system of the run.")],
-    system_b: Annotated[str, typer.Argument(help="Another; differences are the first minus this one.")],
+    a: Annotated[
+        str,
+        typer.Argument(help="A system of the run; or another run by path (data folder, bundle, report; ::SYSTEM)."),
+    ],
+    b: Annotated[str, typer.Argument(help="Another of the same kind; differences are the first minus this one.")],
     metric: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="A metric by id; repeat for several. Default: headline.")
     ] = None,
-    profile: ProfileOption = "demo",
+    system: Annotated[
+        list[str] | None, typer.Option("--system", "-s", help="Of two runs: which systems. Default: all in both.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option("--profile", "-p", help="Whose scores: of the run (default demo), or of data folders named."),
+    ] = None,
     examples: Annotated[int, typer.Option("--examples", min=0, help="Windows shown by metric and condition.")] = 3,
-    limit: LimitOption = None,
+    quote: Annotated[bool, typer.Option("--quote", help="Of two runs: print one line to quote per metric.")] = False,
+    limit: LimitedOption = None,
     data: DataOption = Path("data"),
 ) -> None:
-    """Compare two systems on the windows they share: difference, interval, tests, and where they differ most."""
-    from duplex_bench.cli.compare import show_compare
+    """Compare two systems, or two runs, on the windows they share: difference, interval, tests, what else differs."""
+    from duplex_bench.cli.compare import show_comparison
 
-    show_compare(_root() / data, profile, system_a, system_b, metric or [], examples, limit)
+    show_comparison(_root() / data, profile, a, b, metric or [], system or [], examples, limit, quote)
+
+
+@app.command()
+def gate(
+    baseline: Annotated[
+        Path, typer.Option("--baseline", "-b", help="What to hold the run against: data folder, bundle or report.")
+    ],
+    run_path: Annotated[
+        Path | None, typer.Option("--run", help="The run to check, by path. Default: that in --data.")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option("--profile", "-p", help="Whose scores are checked. Default: demo, or all of --run.")
+    ] = None,
+    baseline_profile: Annotated[
+        str | None, typer.Option("--baseline-profile", help="Whose scores, where the baseline holds several profiles'.")
+    ] = None,
+    rules: Annotated[Path | None, typer.Option("--rules", help="TOML file of margins and policies.")] = None,
+    margin: Annotated[
+        list[str] | None, typer.Option("--margin", help="metric=number in the metric's unit; repeat for several.")
+    ] = None,
+    test: Annotated[
+        str | None, typer.Option("--test", help="non_inferiority (default), equivalence or no_regression.")
+    ] = None,
+    system: Annotated[
+        list[str] | None, typer.Option("--system", "-s", help="A system of the baseline; repeat. Default: all.")
+    ] = None,
+    junit: Annotated[Path | None, typer.Option("--junit", help="Write JUnit XML here.")] = None,
+    summary: Annotated[
+        Path | None, typer.Option("--summary", help="Append Markdown here, as to $GITHUB_STEP_SUMMARY.")
+    ] = None,
+    limit: LimitedOption = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """Check a run against a baseline by interval; exits with 1 and the reasons where it does not hold (docs/ci.md)."""
+    from duplex_bench.cli.gate import run_gate
+    from duplex_bench.stages.workspace import open_workspace
+
+    name = profile if run_path else open_workspace(profile or "demo", _root() / data, limit).profile.name
+    checked = run_path or _root() / data
+    options = (rules, margin or [], test, system or [], junit, summary)
+    raise typer.Exit(run_gate(checked, name, baseline, baseline_profile, *options))
 
 
 app.add_typer(systems.app, name="systems")

@@ -122,7 +122,13 @@ def differing_versions(a: pl.DataFrame, b: pl.DataFrame) -> dict[str, str]:
     }
 
 
-def notice(run_a: Run, run_b: Run, tracks: Iterable[Track], systems: Mapping[str, str]) -> tuple[str, ...]:
+def notice(
+    run_a: Run,
+    run_b: Run,
+    tracks: Iterable[Track],
+    systems: Mapping[str, str],
+    names: tuple[str, str] = ("A", "B"),
+) -> tuple[str, ...]:
     """What differs between two runs apart from their scores; empty where nothing that is told does.
 
     Args:
@@ -130,15 +136,16 @@ def notice(run_a: Run, run_b: Run, tracks: Iterable[Track], systems: Mapping[str
         run_b: the second.
         tracks: that are compared.
         systems: name of each system in the first run, to that in the second.
+        names: what the two are called.
     """
-    found = [*_settings(run_a, run_b), *_code(run_a, run_b)]
+    found = [*_settings(run_a, run_b, names), *_code(run_a, run_b)]
     for track in tracks:
         found += _engines(run_a, run_b, track, systems)
     return (*found, *_cards(run_a, run_b, systems))
 
 
-def _settings(run_a: Run, run_b: Run) -> list[str]:
-    untold = [side for side, run in (("A", run_a), ("B", run_b)) if run.settings is None]
+def _settings(run_a: Run, run_b: Run, names: tuple[str, str]) -> list[str]:
+    untold = [side for side, run in zip(names, (run_a, run_b), strict=True) if run.settings is None]
     if untold or run_a.settings is None or run_b.settings is None:
         return [f"the settings of {' and '.join(untold)} are not told: whether they differ cannot be said"]
     changes = setting_changes(run_a.settings, run_b.settings)

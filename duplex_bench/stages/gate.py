@@ -20,6 +20,7 @@ from duplex_bench.stages.gate_rules import GateRules, MetricRule, Policy
 Status = Literal["passed", "failed", "reported"]
 # Bounds are sums of floats: one that is the margin must not fail by the last digit.
 _SLACK: Final = 1e-9
+NO_MARGIN: Final = "no margin is set"
 _HELD: Final = {
     "non_inferiority": "not worse by more than the margin",
     "equivalence": "the same within the margin",
@@ -93,7 +94,7 @@ def gate(run: Run, baseline: Run, rules: GateRules, systems: Sequence[str] = ())
         for system in there:
             if system not in baseline.systems(track) and (not systems or system in systems):
                 verdicts.append(Verdict(track, system, "present", "reported", "the baseline has no scores of it"))
-    differs = notice(baseline, run, tracks, matched)
+    differs = notice(baseline, run, tracks, matched, ("the baseline", "the run"))
     if differs:
         verdicts.append(Verdict("all", "all", "made alike", _by(rules.differing), "; ".join(differs)))
     if not any(verdict.status != "reported" for verdict in verdicts):
@@ -192,7 +193,7 @@ def _metric(
         rule = MetricRule(margin=rules.rate_margin)
     told = _numbers(row)
     if rule is None:
-        return Verdict(track, system, check, "reported", f"no margin is set, so it is not gated{_seen(row)}", **told)
+        return Verdict(track, system, check, "reported", f"{NO_MARGIN}, so it is not gated{_seen(row)}", **told)
     if n_before == 0:
         return Verdict(track, system, check, "reported", "the baseline has no value to hold the run against")
     if row is None:
@@ -256,7 +257,8 @@ def _seen(row: Mapping[str, Any] | None) -> str:
     if row is None or row["difference"] is None:
         return ""
     bounds = interval(row["low"], row["high"], signed=True)
+    spread = ", no spread between clusters" if row["low"] is not None and row["low"] == row["high"] else ""
     return (
         f": {number(row['value_b'])} -> {number(row['value_a'])}, change {number(row['difference'], signed=True)} "
-        f"{bounds}, {row['n_pairs']} windows in {row['n_clusters']} clusters"
+        f"{bounds}, {row['n_pairs']} windows in {row['n_clusters']} clusters{spread}"
     )
