@@ -107,6 +107,8 @@ async def open_websocket(url: str, headers: Mapping[str, str], key: Secret, *, v
             additional_headers=dict(headers),
             max_size=None,
             open_timeout=30,
+            # Some servers never answer a close: the socket is dropped then.
+            close_timeout=2,
             compression=None,
             logger=SILENT_LOGGER,
             ssl=_tls(url, verify),

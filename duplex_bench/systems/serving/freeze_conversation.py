@@ -112,22 +112,21 @@ class FreezeConversation(ModelConversation):
             await self._hear(event.arguments)
 
     async def _hear(self, arguments: tuple[Any, ...]) -> None:
+        ready = self.talker.next
+        if ready is not None and ready.number != self._announced:
+            self._announced = ready.number
+            self._stop_due = True
         if self._queue:
             await self._hand_out(self._queue.popleft())
         elif self._stop_due:
             # The old reply is out of the queue: now the player is told to drop it, and the new one may begin.
             self._stop_due = False
             await self._emit(Event("stop_tts"))
-        if not self._stop_due and not self._queue:
             self._begin()
         self._rest = np.concatenate([self._rest, _samples(arguments)])
         while len(self._rest) >= CHUNK:
             chunk, self._rest = self._rest[:CHUNK], self._rest[CHUNK:]
             self.talker.hear(chunk)
-            ready = self.talker.next
-            if ready is not None and ready.number != self._announced:
-                self._announced = ready.number
-                self._stop_due = True
 
     def _begin(self) -> None:
         """Queue a reply that is ready, in pieces."""
