@@ -116,3 +116,19 @@ def setup(
     told = "ready" if made.is_new else "was there already"
     console.print(f"{name}: {told}: {made.interpreter}", highlight=False, soft_wrap=True)
     console.print(f"next: duplex-bench systems check {name}", highlight=False)
+
+
+@app.command()
+def talk(
+    name: NameArgument,
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 for any that is free.")] = 8790,
+    profile: Annotated[
+        str, typer.Option("--profile", "-p", help="The run whose items can be played to it while you listen in.")
+    ] = "demo",
+    data: DataOption = Path("data"),
+) -> None:
+    """Talk to a system from the browser's microphone, or play it an item and listen in. Loopback only."""
+    from duplex_bench.cli.root import root
+    from duplex_bench.cli.talk import serve_talk
+
+    raise typer.Exit(serve_talk(root() / data, name, port, profile))
