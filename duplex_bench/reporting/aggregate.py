@@ -14,13 +14,14 @@ from duplex_bench.reporting.comparisons import WINDOW, pairs_of, write_tie_group
 from duplex_bench.reporting.estimates import (
     AggregateSettings,
     Row,
-    bootstrap_statistic,
     center,
+    cluster_index,
     estimate,
     known_or_none,
+    resampled,
 )
 from duplex_bench.reporting.inputs import ADDRESSING, POOLED, ReportInputError
-from duplex_bench.statistics import Multiplicities, multiplicities, percentile_interval, replicates
+from duplex_bench.statistics import Multiplicities, multiplicities, percentile_interval
 from duplex_bench.storage.digests import generator_from
 
 __all__ = ["AggregateSettings", "Aggregates", "condition_differences", "expected_windows", "statistics_table"]
@@ -69,7 +70,9 @@ def statistics_table(
             a rate outside [0, 1], or a value that is no number.
     """
     settings = settings or AggregateSettings()
+    # Details and identities are most of a large table, and no statistic needs them.
     _check(measurements, cards)
+    measurements = measurements.select("system", *WINDOW, "cluster", "condition", "metric", "value", "reason")
     order = {card.id: place for place, card in enumerate(cards)}
     by_id = {card.id: card for card in cards}
     statistics: list[Row] = []
@@ -85,8 +88,9 @@ def statistics_table(
             rng = generator_from("bootstrap/1", track, condition)
             drawn[condition, clusters] = multiplicities(np.array(clusters), rng, settings.n_resamples)
         draws = drawn[condition, clusters]
+        of_system = rows.partition_by("system", as_dict=True)
         estimates = [
-            {**base, "system": name, **estimate(rows.filter(pl.col("system") == name), card, counts[name], draws,
+            {**base, "system": name, **estimate(of_system.get((name,), rows.clear()), card, counts[name], draws,
                                                  settings)}
             for name in names
         ]  # fmt: skip
@@ -122,25 +126,28 @@ def condition_differences(
         measured in both conditions.
     """
     settings = settings or AggregateSettings()
-    known = measurements.filter(pl.col("value").is_not_null()).sort("system", *WINDOW)
+    kept = ["system", *WINDOW, "cluster", "condition", "metric", "value"]
+    by_metric = measurements.select(kept).filter(pl.col("value").is_not_null()).partition_by("metric", as_dict=True)
+    drawn: dict[tuple[str, ...], Multiplicities] = {}
     rows: list[Row] = []
     for card in cards:
-        mine = known.filter(pl.col("metric") == card.id)
+        mine = by_metric.get((card.id,), measurements.select(kept).clear()).sort("system", *WINDOW)
         conditions = sorted(mine["condition"].unique())[:2]
         if len(conditions) < 2:
             continue
         names = ("conditions/1", track, *conditions)
-        draws = multiplicities(mine["cluster"].to_numpy(), generator_from(*names), settings.n_resamples)
+        labels = (*names, *mine["cluster"].unique().sort())
+        if labels not in drawn:
+            drawn[labels] = multiplicities(mine["cluster"].to_numpy(), generator_from(*names), settings.n_resamples)
+        draws = drawn[labels]
+        parts = mine.partition_by("system", "condition", as_dict=True)
         for system in sorted(mine["system"].unique()):
-            sides = [
-                mine.filter((pl.col("system") == system) & (pl.col("condition") == condition))
-                for condition in conditions
-            ]
-            if not all(side.height for side in sides):
+            sides = [parts[system, condition] for condition in conditions if (system, condition) in parts]
+            if len(sides) < 2:
                 continue
             centers = [center(side["value"].to_numpy(), card) for side in sides]
             first, second = (
-                replicates(side["value"].to_numpy(), side["cluster"].to_numpy(), bootstrap_statistic(card), draws)
+                resampled(side["value"].to_numpy(), cluster_index(side["cluster"], draws), card, draws)
                 for side in sides
             )
             clusters = pl.concat([side["cluster"] for side in sides]).n_unique()
@@ -198,9 +205,9 @@ def _cells(
                 f"{n} windows of {key[0]}, {key[1]}, {key[2]} are stored but {expected[key]} expected: count again"
             )
     counts = {**stored, **expected}
-    ordered = measurements.sort("system", *WINDOW)
+    by_metric = measurements.partition_by("metric", as_dict=True)
     for metric in sorted({key[2] for key in counts}, key=lambda name: order[name]):
-        mine = ordered.filter(pl.col("metric") == metric)
+        mine = by_metric.pop((metric,), measurements.clear()).sort("system", *WINDOW)
         conditions = sorted({key[1] for key in counts if key[2] == metric})
         for condition in conditions:
             by_system = {key[0]: n for key, n in counts.items() if key[1:] == (condition, metric)}

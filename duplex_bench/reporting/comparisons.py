@@ -8,18 +8,26 @@ import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.reporting.estimates import AggregateSettings, Row, bootstrap_statistic, center, known_or_none
+from duplex_bench.reporting.estimates import (
+    AggregateSettings,
+    Row,
+    bootstrap_statistic,
+    center,
+    cluster_index,
+    known_or_none,
+)
 from duplex_bench.statistics import (
     Multiplicities,
     bonferroni,
     holm,
     mcnemar_exact,
+    mean_replicates,
     minimum_detectable_difference,
-    percentile_interval,
-    replicates,
-    sign_flip_test,
+    percentile_intervals,
+    sign_flip_tests,
     tie_groups,
 )
+from duplex_bench.statistics.weighted_median import weighted_medians
 from duplex_bench.storage.digests import generator_from
 
 SIGN_FLIP = "sign_flip"
@@ -35,42 +43,60 @@ def pairs_of(
     settings: AggregateSettings,
     seed_names: tuple[str, str],
 ) -> list[Row]:
-    """Rows of COMPARISONS but track, condition and metric, of every two of ``names`` that share enough windows."""
-    values = {
-        name: rows.filter((pl.col("system") == name) & pl.col("value").is_not_null()).select(
-            *WINDOW, "cluster", "value"
+    """Rows of COMPARISONS but track, condition and metric, of every two of ``names`` that share enough windows.
+
+    All pairs of a metric and condition share their resamples and sign flips, which come from matrix products.
+    """
+    values, owner = _by_window(rows, names, draws)
+    pairs = _comparable(values, owner, card)
+    if not pairs:
+        return []
+    k = len(draws.labels)
+    columns = [_both_present(values, pair) for pair in pairs]
+    sizes, ours, theirs = (
+        np.column_stack([np.bincount(owner[shared], part, k) for shared, part in parts])
+        for parts in (
+            [(shared, None) for shared in columns],
+            [(shared, values[shared, a]) for shared, (a, _) in zip(columns, pairs, strict=True)],
+            [(shared, values[shared, b]) for shared, (_, b) in zip(columns, pairs, strict=True)],
         )
-        for name in names
-    }
+    )
+    if bootstrap_statistic(card) == "mean":
+        again = mean_replicates(ours, sizes, draws) - mean_replicates(theirs, sizes, draws)
+    else:
+        again = np.column_stack(
+            [
+                weighted_medians(values[shared, a], owner[shared], draws.counts)
+                - weighted_medians(values[shared, b], owner[shared], draws.counts)
+                for shared, (a, b) in zip(columns, pairs, strict=True)
+            ]
+        )
+    intervals = percentile_intervals(again, settings.level)
+    held = sizes > 0
+    p_values = sign_flip_tests(
+        np.where(held, ours - theirs, np.nan),
+        rng=generator_from("sign-flip/2", *seed_names, card.id),
+        n_permutations=settings.n_permutations,
+    )
     found: list[Row] = []
     marginal: list[Row] = []
-    for a, b in combinations(names, 2):
-        shared = values[a].join(values[b], on=WINDOW, suffix="_b").sort(WINDOW)
-        n_clusters = shared["cluster"].n_unique()
-        if shared.height < max(card.minimum_n, 1) or n_clusters < 2:
-            continue
-        ours, theirs = shared["value"].to_numpy(), shared["value_b"].to_numpy()
-        clusters = shared["cluster"].to_numpy()
-        ours_again, theirs_again = (
-            replicates(side, clusters, bootstrap_statistic(card), draws) for side in (ours, theirs)
-        )
-        low, high = percentile_interval(ours_again - theirs_again, settings.level)
-        rng = generator_from("sign-flip/1", *seed_names, card.id, a, b)
-        by_cluster = shared.group_by("cluster").agg((pl.col("value") - pl.col("value_b")).mean().alias("d"))
+    for place, (a, b) in enumerate(pairs):
+        one, other = values[columns[place], a], values[columns[place], b]
+        low, high = intervals[place]
+        inside = held[:, place]
         pair: Row = {
-            "system_a": a,
-            "system_b": b,
-            "difference": center(ours, card) - center(theirs, card),
+            "system_a": names[a],
+            "system_b": names[b],
+            "difference": center(one, card) - center(other, card),
             "low": known_or_none(low),
             "high": known_or_none(high),
-            "n_pairs": shared.height,
-            "n_clusters": n_clusters,
-            "minimum_detectable": _detectable(by_cluster.sort("cluster")["d"].to_numpy(), settings),
+            "n_pairs": int(columns[place].sum()),
+            "n_clusters": int(inside.sum()),
+            "minimum_detectable": _detectable((ours - theirs)[inside, place] / sizes[inside, place], settings),
         }  # fmt: skip
-        p = sign_flip_test(ours - theirs, clusters, rng=rng, n_permutations=settings.n_permutations)
-        found.append({**pair, "p": p, "p_corrected": None, "correction": "holm", "test": SIGN_FLIP})
-        if card.statistic == "rate" and np.isin(ours, (0.0, 1.0)).all() and np.isin(theirs, (0.0, 1.0)).all():
-            p = mcnemar_exact(int(((ours == 1) & (theirs == 0)).sum()), int(((ours == 0) & (theirs == 1)).sum()))
+        found.append({**pair, "p": p_values[place], "p_corrected": None, "correction": "holm", "test": SIGN_FLIP})
+        if card.statistic == "rate" and np.isin(one, (0.0, 1.0)).all() and np.isin(other, (0.0, 1.0)).all():
+            p = mcnemar_exact(int(((one == 1) & (other == 0)).sum()), int(((one == 0) & (other == 1)).sum()))
             marginal.append({**pair, "p": p, "correction": "bonferroni", "test": MCNEMAR})
     for row, corrected in zip(found, holm([row["p"] for row in found]), strict=True):
         row["p_corrected"] = known_or_none(corrected)
@@ -79,6 +105,37 @@ def pairs_of(
         row["p_corrected"] = bonferroni(row["p"], family)
         row["correction"] = f"bonferroni over {family}"
     return found + marginal
+
+
+def _by_window(
+    rows: pl.DataFrame, names: Sequence[str], draws: Multiplicities
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Values (n_windows, n_systems), NaN for none, windows in sorted order; and the cluster of each window."""
+    scored = rows.filter(pl.col("value").is_not_null()).select("system", *WINDOW, "cluster", "value")
+    windows = scored.select(*WINDOW, "cluster").unique(WINDOW).sort(WINDOW).with_row_index("row")
+    placed = scored.join(windows.select("row", *WINDOW), on=WINDOW)
+    values = np.full((windows.height, len(names)), np.nan)
+    for place, name in enumerate(names):
+        mine = placed.filter(pl.col("system") == name)
+        values[mine["row"].to_numpy(), place] = mine["value"].to_numpy()
+    return values, cluster_index(windows["cluster"], draws)
+
+
+def _comparable(
+    values: npt.NDArray[np.float64], owner: npt.NDArray[np.int64], card: MetricCard
+) -> list[tuple[int, int]]:
+    """Pairs of columns that share the metric's minimum of windows, of two clusters at least."""
+    return [
+        pair
+        for pair in combinations(range(values.shape[1]), 2)
+        for shared in (_both_present(values, pair),)
+        if shared.sum() >= max(card.minimum_n, 1) and len(np.unique(owner[shared])) > 1
+    ]
+
+
+def _both_present(values: npt.NDArray[np.float64], pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    present: npt.NDArray[np.bool_] = ~np.isnan(values[:, list(pair)]).any(axis=1)
+    return present
 
 
 def _detectable(differences: npt.NDArray[np.float64], settings: AggregateSettings) -> float | None:

@@ -8,7 +8,8 @@ import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.statistics import Multiplicities, percentile_interval, quartiles, replicates, wilson_interval
+from duplex_bench.statistics import Multiplicities, mean_replicates, percentile_interval, quartiles, wilson_interval
+from duplex_bench.statistics.weighted_median import weighted_medians
 
 Row = dict[str, Any]
 
@@ -46,13 +47,20 @@ def known_or_none(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
+def cluster_index(clusters: pl.Series, draws: Multiplicities) -> npt.NDArray[np.int64]:
+    """Position of each cluster's name among those resampled; far quicker than a search in an array of objects."""
+    places = clusters.cast(pl.Enum(pl.Series(draws.labels, dtype=pl.String))).to_physical()
+    return places.to_numpy().astype(np.int64)
+
+
 def estimate(
     rows: pl.DataFrame, card: MetricCard, expected: int, draws: Multiplicities, settings: AggregateSettings
 ) -> Row:
     """Fields of one row of STATISTICS but its names: estimate, interval, counts, method or reason."""
-    scored = rows.filter(pl.col("value").is_not_null())
-    values, clusters = scored["value"].to_numpy(), scored["cluster"].to_numpy()
-    n_clusters = scored["cluster"].n_unique()
+    missing = rows["value"].is_null()
+    scored = rows.select("value", "cluster").filter(~missing) if missing.any() else rows.select("value", "cluster")
+    values, index = scored["value"].to_numpy(), cluster_index(scored["cluster"], draws)
+    n_clusters = len(np.unique(index))
     counted = {"statistic": card.statistic, "n_scored": scored.height, "n_expected": expected, "n_clusters": n_clusters}
     empty: Row = dict.fromkeys(("estimate", "low", "high", "q1", "q3", "tie_group"))
     if scored.height < max(card.minimum_n, 1):
@@ -70,7 +78,7 @@ def estimate(
         low, high = wilson_interval(int(values[0]) * n_clusters, n_clusters, settings.level)
         method = f"{percent} Wilson interval over {n_clusters} clusters, since every window has the same value"
     else:
-        low, high = percentile_interval(replicates(values, clusters, bootstrap_statistic(card), draws), settings.level)
+        low, high = percentile_interval(resampled(values, index, card, draws), settings.level)
         method = f"{percent} cluster bootstrap, {settings.n_resamples} resamples of {n_clusters} clusters"
     return {
         **counted,
@@ -82,6 +90,16 @@ def estimate(
         "reason": reason,
         "tie_group": None,
     }
+
+
+def resampled(
+    values: npt.NDArray[np.float64], index: npt.NDArray[np.int64], card: MetricCard, draws: Multiplicities
+) -> npt.NDArray[np.float64]:
+    """The card's statistic on every resample."""
+    if bootstrap_statistic(card) == "median":
+        return weighted_medians(values, index, draws.counts)
+    sums, sizes = (np.bincount(index, part, len(draws.labels))[:, None] for part in (values, None))
+    return mean_replicates(sums, sizes, draws)[:, 0]
 
 
 def _why_none(rows: pl.DataFrame, n_scored: int, card: MetricCard) -> str:

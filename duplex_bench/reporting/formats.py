@@ -56,3 +56,12 @@ def tie_letter(group: int | None) -> str:
         rest, last = divmod(rest - 1, 26)
         letters = chr(ord("a") + last) + letters
     return letters
+
+
+def clock(seconds: float) -> str:
+    """A second of a recording as minutes and seconds, with hours where there are any."""
+    tenths = round(seconds * 10)
+    hours, rest = divmod(tenths, 36_000)
+    minutes, rest = divmod(rest, 600)
+    lead = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
+    return f"{lead}:{rest // 10:02d}.{rest % 10}"

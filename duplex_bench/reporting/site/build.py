@@ -14,6 +14,7 @@ from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.findings import Finding, examples, findings
 from duplex_bench.reporting.inputs import SCHEMAS, ReportInputs, SystemInfo, Table, TrackTables
 from duplex_bench.reporting.places import TABLES_FOLDER
+from duplex_bench.reporting.public_filter import public_stored, public_table
 from duplex_bench.reporting.site.cells import Board, board, boards
 from duplex_bench.reporting.site.chunks import ItemChunk, TrackIndex, item_chunks
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
@@ -97,7 +98,8 @@ def report_tables(inputs: ReportInputs) -> list[Table]:
         tables += [outcomes(track), failures(track), missing_scores(track)]
         tables += multiparty_tables(track, inputs.systems) + conversation_tables(track, inputs.systems)
     tables += inputs.extra_tables
-    return [*tables, stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
+    tables += [stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
+    return [public_table(table) for table in tables] if inputs.settings.build == "public" else tables
 
 
 def _stored_tables(inputs: ReportInputs) -> list[Table]:
@@ -106,8 +108,7 @@ def _stored_tables(inputs: ReportInputs) -> list[Table]:
         for name in SCHEMAS:
             frame: pl.DataFrame = getattr(track, name)
             if inputs.settings.build == "public":
-                # They quote what systems heard and the gold answers.
-                frame = frame.drop("stimulus", "reference", strict=False)
+                frame = public_stored(name, frame)
             found.append(Table(f"{track.track}-{name}", name, "", frame))
     return found
 
@@ -167,6 +168,7 @@ def _item_row(chunk: ItemChunk, name: str) -> dict[str, Any]:
     item = chunk.data
     return {
         "id": item["id"],
+        "title": item["title"],
         "file": name,
         "track": item["track"],
         "condition": item["condition"],

@@ -10,7 +10,15 @@ from typing import Any
 
 from duplex_bench.records.items import Reference, Stimulus
 from duplex_bench.reporting.inputs import ReportInputError, ReportInputs, TrackTables
+from duplex_bench.reporting.public_filter import (
+    public_attributes,
+    public_details,
+    public_events,
+    public_labels,
+    public_reason,
+)
 from duplex_bench.reporting.site.media import make_media
+from duplex_bench.reporting.site.titles import item_title
 from duplex_bench.storage.blobs import BlobStore
 from duplex_bench.storage.serial import from_json
 
@@ -18,8 +26,6 @@ Row = dict[str, Any]
 # Drawn as marks; audio chunks are the waveform itself.
 _UNDRAWN_EVENTS = frozenset({"audio"})
 _EVENT_TIMES = ("at_s", "available_s", "heard_s", "model_time_s", "t_s")
-# Labels of windows that quote what a system heard.
-_TEXT_LABELS = frozenset({"text"})
 _EVENT_BLOB_KINDS = ("jsonl.gz", "events", "jsonl")
 
 
@@ -78,6 +84,7 @@ def _item(
     earlier: Path | None,
 ) -> Row:
     shows_input = inputs.settings.build == "local"
+    attributes = reference.attributes if shows_input else public_attributes(reference.attributes)
     heard_peaks: str | None = None
     runs = []
     for rollout in index.rollouts.get((row["item_id"],), []):
@@ -103,6 +110,7 @@ def _item(
     live_s = stimulus.live.n_samples / stimulus.live.sample_rate_hz
     return {
         "id": row["item_id"],
+        "title": item_title(row["item_id"], row["condition"], row["cluster"], attributes),
         "track": row["track"],
         "condition": row["condition"],
         "cluster": row["cluster"],
@@ -116,7 +124,7 @@ def _item(
         "heard": heard_peaks,
         "gold": reference.gold_answer if shows_input else None,
         "reply": reference.human_reply.text if reference.human_reply and shows_input else None,
-        "attributes": {name: str(value) for name, value in sorted(reference.attributes.items())},
+        "attributes": {name: str(value) for name, value in sorted(attributes.items())},
         "turns": _turns(reference) if shows_input else [],
         "windows": [
             {
@@ -125,7 +133,7 @@ def _item(
                 "start": window.start_s,
                 "end": window.end_s,
                 "marks": window.marks,
-                "labels": {k: v for k, v in window.labels.items() if shows_input or k not in _TEXT_LABELS},
+                "labels": window.labels if shows_input else public_labels(window.labels),
             }
             for window in reference.windows
         ],
@@ -152,6 +160,8 @@ def _turns(reference: Reference) -> list[list[Any]]:
 
 def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:
     key = rollout["rollout_key"]
+    public = inputs.settings.build == "public"
+    events = read_events(inputs.blobs, rollout["events"])
     activity = index.activity.get(key)
     words = index.words.get(key)
     system = inputs.system(rollout["system"])
@@ -170,8 +180,8 @@ def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:
         "text": words["text"] if words else None,
         "engine": words["engine"] if words else None,
         "words": [[w["text"], w["start_s"], w["end_s"], w["aligned"]] for w in words["words"] or []] if words else [],
-        "events": read_events(inputs.blobs, rollout["events"]),
-        "scores": [_score(index, row) for row in _ordered(index, key, rollout["item_id"])],
+        "events": public_events(events) if public else events,
+        "scores": [_score(index, row, public) for row in _ordered(index, key, rollout["item_id"])],
     }
 
 
@@ -181,8 +191,10 @@ def _ordered(index: TrackIndex, key: str, item_id: str) -> list[Row]:
     return sorted(rows, key=lambda row: (row["at_s"] or 0.0, row["window_id"], order[row["metric"]]))
 
 
-def _score(index: TrackIndex, row: Row) -> Row:
+def _score(index: TrackIndex, row: Row, public: bool) -> Row:
     card = index.tables.card(row["metric"])
+    details = public_details(row["details"]) if public else row["details"]
+    told = ("rubric", "rubric_version", "judge", "verdict") + (() if public else ("reason", "raw"))
     judgements = index.judgements.get((row["rollout_key"], row["item_id"], row["window_id"]), [])
     return {
         "id": row["measurement_id"],
@@ -195,13 +207,10 @@ def _score(index: TrackIndex, row: Row) -> Row:
         "headline": card.headline,
         "window": row["window_id"],
         "value": row["value"],
-        "reason": row["reason"],
+        "reason": public_reason(row["reason"]) if public else row["reason"],
         "at": row["at_s"],
-        "details": json.loads(row["details"]) if row["details"] else {},
-        "judgements": [
-            {name: judgement[name] for name in ("rubric", "rubric_version", "judge", "verdict", "reason", "raw")}
-            for judgement in judgements
-        ],
+        "details": json.loads(details) if details else {},
+        "judgements": [{name: judgement[name] for name in told} for judgement in judgements],
     }
 
 

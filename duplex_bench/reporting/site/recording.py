@@ -10,7 +10,7 @@ import polars as pl
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.estimates import center
 from duplex_bench.reporting.findings import badness
-from duplex_bench.reporting.formats import direction_text, interval, number, unit_suffix
+from duplex_bench.reporting.formats import clock, direction_text, interval, number, unit_suffix
 from duplex_bench.reporting.inputs import ReportInputs, Table, TrackTables
 from duplex_bench.reporting.places import TABLES_FOLDER
 from duplex_bench.reporting.site.build import write_assets, write_items
@@ -171,12 +171,3 @@ def _moments(tables: TrackTables, system: str, card: MetricCard) -> tuple[str, l
         Moment(row["at_s"], clock(row["at_s"]), number(row["value"], card.unit) + unit_suffix(card.unit))
         for row in kept
     ]
-
-
-def clock(seconds: float) -> str:
-    """A second of a recording as minutes and seconds, with hours where there are any."""
-    tenths = round(seconds * 10)
-    hours, rest = divmod(tenths, 36_000)
-    minutes, rest = divmod(rest, 600)
-    lead = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
-    return f"{lead}:{rest // 10:02d}.{rest % 10}"

@@ -16,6 +16,7 @@ from duplex_bench.statistics import (
     bonferroni,
     equivalence_test,
     mcnemar_exact,
+    multiplicities,
     paired_cluster_bootstrap,
     sign_flip_test,
     spearman,
@@ -39,7 +40,10 @@ _ALPHA: Final = 0.05
 def addressing(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
     """Explicit against implicit requests, scenario by scenario (P1 Table 16, A5.1), with an equivalence test (ours)."""
     rows: list[Row] = []
-    chosen = frame.filter(pl.col("metric").is_in(REQUEST_METRICS) & pl.col("value").is_not_null())
+    columns = ("metric", "system", "condition", "cluster", "value")
+    chosen = frame.filter(pl.col("metric").is_in(REQUEST_METRICS) & pl.col("value").is_not_null()).select(columns)
+    # One set of resamples for every system and metric: their rows can be set side by side.
+    draws = multiplicities(chosen["cluster"].to_numpy(), generator_from("addressing/2"), analysis.n_resamples)
     for (metric, system), part in groups(chosen, "metric", "system"):
         sides = [
             part.filter(pl.col("condition") == condition).select("cluster", "value")
@@ -52,16 +56,10 @@ def addressing(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
         only = [int(((one == 1) & (other == 0)).sum()) for one, other in ((explicit, implicit), (implicit, explicit))]
         clusters = both["cluster"].to_numpy()
         names = (system, metric)
-        low, high = paired_cluster_bootstrap(
-            explicit, implicit, clusters, rng=generator_from("addressing/1", *names),
-            n_resamples=analysis.n_resamples, level=analysis.level,
-        )  # fmt: skip
+        low, high = paired_cluster_bootstrap(explicit, implicit, clusters, "mean", draws=draws, level=analysis.level)
         margin, alpha = analysis.equivalence_margin, 1 - analysis.level
         if sum(only):
-            alike = equivalence_test(
-                explicit - implicit, clusters, margin, rng=generator_from("equivalence/1", *names),
-                n_resamples=analysis.n_resamples, alpha=alpha,
-            )  # fmt: skip
+            alike = equivalence_test(explicit - implicit, clusters, margin, draws=draws, alpha=alpha)
             p_alike, equivalent = alike.p, alike.equivalent
         else:
             p_alike, equivalent = _never_differed(both["cluster"].n_unique(), margin, alpha)
@@ -111,7 +109,7 @@ def paper_tests(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
     rows: list[Row] = []
     chosen = frame.filter(pl.col("metric").is_in(PAPER_METRICS) & pl.col("value").is_not_null())
     for (metric, condition), part in groups(chosen, "metric", "condition"):
-        systems = {str(name): mine.select(*WINDOW, "cluster", "value") for (name,), mine in groups(part, "system")}
+        systems = {str(name): mine.select(*WINDOW, "value") for (name,), mine in groups(part, "system")}
         for a, b in combinations(sorted(systems), 2):
             shared = systems[a].join(systems[b], on=WINDOW, suffix="_b").sort(WINDOW)
             if shared.height == 0:

@@ -27,6 +27,13 @@ DETAILS: Final = pl.Struct(
         "stop_latency_s": pl.Float64,
     }
 )
+# The other metrics of silence windows repeat the same details and stand in no table of groups.
+_OTHER_READINGS: Final = (
+    "silence_without_carry_over",
+    "silence_carry_over",
+    "silence_untranscribed_passes",
+    "silence_without_untranscribed",
+)
 THIRDS: Final = ("earlier", "middle", "later")
 NOT_ELIGIBLE: Final = {
     "speaking_at_question_end": "not_eligible_active_at_question_end",
@@ -38,6 +45,8 @@ NOT_ELIGIBLE: Final = {
 def windows(tables: TrackTables) -> pl.DataFrame:
     """Measurements with the numbers behind them as columns, and what their items are grouped by.
 
+    Other readings of a silence window are left out: they hold the same numbers again.
+
     Columns added to those of MEASUREMENTS: the fields of ``DETAILS``, ``request_third``, ``request_time_s``.
     """
     about = tables.items.select(
@@ -46,7 +55,8 @@ def windows(tables: TrackTables) -> pl.DataFrame:
         pl.col("reference").str.json_path_match("$.attributes.request_time_s").cast(pl.Float64).alias("request_time_s"),
     )
     return (
-        tables.measurements.with_columns(pl.col("details").str.json_decode(DETAILS).alias("decoded"))
+        tables.measurements.filter(~pl.col("metric").is_in(_OTHER_READINGS))
+        .with_columns(pl.col("details").str.json_decode(DETAILS).alias("decoded"))
         .unnest("decoded")
         .join(about, on="item_id", how="left")
     )
@@ -71,7 +81,13 @@ class Rates:
     def of(self, rows: pl.DataFrame, metric: str, name: str = "rate") -> Row:
         """Columns ``n_windows``, ``n_scored``, ``<name>``, ``low``, ``high`` of the rows of one metric."""
         card = self.card(metric)
-        mine = rows.filter(pl.col("metric") == metric).sort("item_id", "window_id")
+        mine = (
+            rows.lazy()
+            .filter(pl.col("metric") == metric)
+            .select("item_id", "window_id", "cluster", "value", "reason")
+            .sort("item_id", "window_id")
+            .collect()
+        )
         if card is None or mine.height == 0:
             return {"n_windows": 0, "n_scored": 0, name: None, "low": None, "high": None}
         found = estimate(mine, card, mine.height, self._draws, self._settings)
