@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser test-qwen bench ui lock lock-qwen clean
+.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models bench ui lock lock-qwen clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -56,6 +56,17 @@ test-browser: setup ## the report and the Dagster UI in headless Chromium (insta
 
 test-qwen: setup .cache/venv-qwen-tts/.installed .cache/venv-qwen-asr/.installed ## the Qwen3 packages on tiny random models (4 GB of environments)
 	$(BIN)/python -m pytest -m qwen
+
+# torch beside the packages of .venv, which it is not part of: nothing on the demo's path needs it.
+.cache/venv-models/.installed: requirements/torch.in $(STAMP)
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	site=$$($(@D)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'); \
+	  { $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; echo '$(CURDIR)'; } > $$site/duplex_bench_models.pth
+	@touch $@
+
+test-models: setup .cache/venv-models/.installed ## the activity projection on tiny random weights (1 GB of torch)
+	.cache/venv-models/bin/python -m pytest -m models
 
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks

@@ -111,6 +111,7 @@ class ReviewDesk:
             "n_flags": len(found.flags) if open_eyes else 0,
             "engine": [asdict(region) for region in regions_of(found.labels)] if open_eyes else [],
             "flags": [{**asdict(flag), "key": flag_key(flag)} for flag in found.flags] if open_eyes else [],
+            "flags_note": found.flags_note if open_eyes else "",
             "words": {speaker: [asdict(word) for word in found.words[speaker]] for speaker in SPEAKERS},
         }
 

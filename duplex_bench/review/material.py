@@ -25,12 +25,16 @@ class SessionEntry:
 
 @dataclass(frozen=True, slots=True)
 class SessionMaterial:
-    """One session as a reviewer sees it: times in seconds of the recording; ``flags`` in order of time."""
+    """One session as a reviewer sees it: times in seconds of the recording; ``flags`` in order of time.
+
+    ``flags_note`` says which flags could not be made, and why.
+    """
 
     entry: SessionEntry
     labels: tuple[Label, ...]
     flags: tuple[Flag, ...]
     words: dict[Speaker, tuple[Word, ...]]
+    flags_note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,15 @@ from duplex_bench.speech.cast_tts import CastTextToSpeech
 from duplex_bench.speech.chunks import CachedRecogniser
 from duplex_bench.speech.clip_cache import CachedTextToSpeech
 from duplex_bench.speech.interfaces import (
+    ActivityProjection,
     Recogniser,
     TextToSpeech,
     TurnEndDetector,
     VoiceActivityDetector,
     VoiceCloning,
 )
+from duplex_bench.speech.projection.engine import VoiceActivityProjection
+from duplex_bench.speech.projection.settings import ProjectionSettings
 from duplex_bench.speech.qwen_asr import QwenRecogniser
 from duplex_bench.speech.qwen_settings import QwenAsrSettings, QwenTtsSettings, load_settings
 from duplex_bench.speech.qwen_tts import QwenTextToSpeech, QwenVoiceCloning
@@ -75,6 +78,12 @@ def turn_end(name: str = "smart-turn") -> TurnEndDetector:
     """A turn-end detector."""
     _known(name, TURN_END, "turn-end detector")
     return _smart_turn()
+
+
+@cache
+def activity_projection(settings: ProjectionSettings) -> ActivityProjection:
+    """The projection model whose weights the settings name."""
+    return VoiceActivityProjection(settings)
 
 
 def _known(name: str, names: tuple[str, ...], kind: str) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from duplex_bench.records.audio import TimedWord
+from duplex_bench.speech.projection.settings import FloorProjection
 
 Samples = npt.NDArray[np.float32]
 
@@ -115,4 +116,17 @@ class TurnEndDetector(Protocol):
 
     def completion_probability(self, samples: Samples, sample_rate_hz: int) -> float:
         """Probability that the turn that ends with these samples (at most the last 8 s count) is complete."""
+        ...
+
+
+class ActivityProjection(Protocol):
+    """Foresees from the sound of two speakers which of them will be speaking."""
+
+    @property
+    def engine_id(self) -> str:
+        """Name, version, weights' hash and settings."""
+        ...
+
+    def project(self, samples: Samples, sample_rate_hz: int) -> FloorProjection:
+        """Shares of the floor, frame by frame, of samples (n, 2), one speaker a channel."""
         ...

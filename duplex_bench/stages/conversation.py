@@ -20,7 +20,7 @@ from duplex_bench.conversation.sessions import Session
 from duplex_bench.conversation.stimuli import SessionAudio, StimulusSettings, item_of
 from duplex_bench.records import tables
 from duplex_bench.records.items import Item
-from duplex_bench.stages import corpus, reviews, scoring
+from duplex_bench.stages import corpus, projection, reviews, scoring
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_frame, items_of, limited
 from duplex_bench.stages.profile import CorpusSettings
@@ -188,19 +188,27 @@ def review_flags(
     workspace: Workspace, labels_frame: pl.DataFrame, filled: pl.DataFrame, sessions: pl.DataFrame
 ) -> StageResult:
     """Labels that a person should look at first. Projection flags need weights and are absent without them."""
-    del workspace
+    rules = workspace.profile.conversation.flags
+    chosen = list(kept(sessions))
+    floors, counts = projection.floors(workspace, [(session.session_id, audio) for session, audio in chosen])
     rows = [
         {"session_id": session.session_id, **asdict(flag)}
-        for session, _ in kept(sessions)
-        for flag in flags_of(labels_in(labels_frame, session.session_id), session_words(session, filled))
+        for session, _ in chosen
+        for flag in flags_of(
+            labels_in(labels_frame, session.session_id),
+            session_words(session, filled),
+            rules,
+            floors.get(session.session_id),
+        )
     ]
     schema = {
         "session_id": pl.String, "speaker": pl.String, "kind": pl.String, "start_s": pl.Float64, "end_s": pl.Float64,
         "flag": pl.String, "reason": pl.String,
     }  # fmt: skip
     frame = pl.DataFrame(rows, schema=schema)
-    note = "Flags of the activity projection are absent: no projection weights are configured."
-    return StageResult(frame, {"flags": frame.height}, note=note)
+    by_rule = {f"flags_{name}": n for name, n in frame["flag"].value_counts().sort("flag").iter_rows()}
+    note = "" if workspace.profile.speech.projection.weights else projection.NO_PROJECTION
+    return StageResult(frame, {"flags": frame.height, **by_rule, **counts}, note=note)
 
 
 def labels(workspace: Workspace, engine: pl.DataFrame) -> StageResult:

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from duplex_bench.audio.gate import GateSettings
 from duplex_bench.conversation.curation_rules import CurationSettings
+from duplex_bench.conversation.flags import FlagRules
 from duplex_bench.conversation.gate_calibration import CalibrationSettings
 from duplex_bench.conversation.generator import GeneratorSettings
 from duplex_bench.conversation.labels import LabelRules
@@ -29,6 +30,7 @@ from duplex_bench.multiparty.scenes import SceneLayout
 from duplex_bench.multiparty.transcript_reference import ReferenceSettings
 from duplex_bench.reporting.analysis import MultipartyAnalysis
 from duplex_bench.rollout.plan import ProtocolSettings
+from duplex_bench.speech.projection.settings import ProjectionSettings
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.textmodels.settings import CallSettings, ModelSettings
 
@@ -44,13 +46,15 @@ class ProfileError(ValueError):
 class SpeechSettings:
     """Which engines speak and listen. ``recogniser`` transcribes systems; the cascades bring their own.
 
-    ``gap_fill`` finds the words of a corpus that its transcripts lack; empty: the recogniser.
+    ``gap_fill`` finds the words of a corpus that its transcripts lack; empty: the recogniser. ``projection`` doubts
+    labels where its model expects another floor holder; without weights there are no such flags.
     """
 
     text_to_speech: str = "embedded"
     recogniser: str = "whisper-base"
     gap_fill: str = ""
     voice_activity: str = "silero"
+    projection: ProjectionSettings = field(default_factory=ProjectionSettings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ class ConversationSettings:
     generator: GeneratorSettings
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
     labels: LabelRules = field(default_factory=LabelRules)
+    flags: FlagRules = field(default_factory=FlagRules)
     curation: CurationSettings = field(default_factory=CurationSettings)
     ranking: RankingSettings = field(default_factory=RankingSettings)
     scoring: ConversationScoring = field(default_factory=ConversationScoring)

@@ -44,6 +44,13 @@ STAND_INS: Final = (
         "its cues are those of the scripts: its scores say nothing about models",
     ),
     StandIn("point judge", "heuristic ranking", "GPT-4o", "this project", "incoherent windows are not rejected"),
+    StandIn(
+        "doubtful labels",
+        "two heuristics",
+        "the same beside a voice activity projection model",
+        "this project",
+        "no label is flagged because a model expects another floor holder: no weights are configured",
+    ),
     StandIn("scripts", "grammar engine", "a text model", "this project", "sentences recur; answers are computed"),
     StandIn(
         "conversations",
@@ -76,6 +83,8 @@ def stand_ins_of(profile: Profile) -> tuple[StandIn, ...]:
         real.add("transcript reference")
     if profile.conversation.point_judge is not None:
         real.add("point judge")
+    if profile.speech.projection.weights:
+        real.add("doubtful labels")
     if engines.runs_apart(profile.speech.text_to_speech):
         real.add("voices")
     if engines.runs_apart(profile.speech.recogniser):

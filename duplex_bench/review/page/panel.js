@@ -66,7 +66,7 @@ export class Panel {
     const { editor } = this;
     const flags = editor.material.flags;
     const open = flags.filter((flag) => !editor.flags[flag.key]).length;
-    if (!flags.length) return [el("h2", {}, "Flags"), el("p", { class: "quiet" }, editor.me.blind && !editor.me.administrator ? "Hidden: this review is blind." : "None in this session. Go through it from start to end.")];
+    if (!flags.length) return [el("h2", {}, "Flags"), el("p", { class: "quiet" }, editor.me.blind && !editor.me.administrator ? "Hidden: this review is blind." : "None in this session. Go through it from start to end."), ...this.flagsNote()];
     return [el("h2", {}, `Flags: ${open} of ${flags.length} open`),
       el("div", { class: "buttons" }, el("button", { title: "Next open flag (N)", onclick: () => editor.nextFlag(1) }, "Next (N)"), el("button", { title: "This label is right as it is (K)", onclick: () => editor.keepFlag() }, "Keep as is (K)")),
       el("ol", { class: "queue" }, flags.map((flag, index) => {
@@ -75,7 +75,13 @@ export class Panel {
           el("button", { class: "plain", title: flag.reason, onclick: () => editor.goToFlag(index) },
             el("span", { class: "time" }, clock(flag.start_s)), ` ${flag.speaker}: ${FLAG_NAMES[flag.flag] ?? flag.flag.replaceAll("_", " ")}`),
           verdict && el("span", { class: "small" }, verdict === "kept" ? "kept" : "changed"));
-      }))];
+      })), ...this.flagsNote()];
+  }
+
+  // What kind of doubt nobody could look for here.
+  flagsNote() {
+    const note = this.editor.material.flags_note;
+    return note ? [el("p", { class: "quiet small" }, note)] : [];
   }
 
   drawDecision(copy) {
