@@ -14,6 +14,7 @@ from duplex_bench.contract.types import (
     UnsupportedError,
     refuse_unsupported,
 )
+from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.adapters.wire import Connector, Secret, Wire, WireClosedError, as_message
 
 if TYPE_CHECKING:
@@ -64,6 +65,14 @@ class StreamSession:
         self._warnings: list[str] = []
         self._round_trips_s: list[float | None] = []
         self._closed = False
+
+    async def open(self, request: OpenRequest, detection: Detection) -> None:
+        """Connect and be ready for audio; protocols define it."""
+        raise NotImplementedError
+
+    async def push(self, frame: Samples) -> None:
+        """Send one frame; protocols define it."""
+        raise NotImplementedError
 
     async def reply_now(self) -> dict[str, Any]:
         """Not offered: the model itself decides when to speak."""

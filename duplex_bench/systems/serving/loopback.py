@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from duplex_bench.contract.push import PushSystem
 from duplex_bench.storage.object_store import ObjectStore
-from duplex_bench.systems.adapters import flm_audio, freeze_omni, gemini_live, openai_compatible, xai_realtime
+from duplex_bench.systems.adapters import (
+    flm_audio,
+    freeze_omni,
+    gemini_live,
+    minicpm_o,
+    openai_compatible,
+    xai_realtime,
+)
 from duplex_bench.systems.adapters.cascade.cascade import create as create_cascade
 from duplex_bench.systems.adapters.wire import Connector
 from duplex_bench.systems.serving.delivery import Desk, Manner
@@ -24,6 +31,9 @@ _ADAPTERS: Final[dict[str, Callable[[Mapping[str, Any], Connector], PushSystem]]
     "gemini-live": gemini_live.create,
     "flm-audio": flm_audio.create,
     "freeze-omni": freeze_omni.create,
+    "minicpm-o-realtime": minicpm_o.create,
+    "minicpm-o-demo": minicpm_o.create,
+    "vllm-omni-duplex": minicpm_o.create,
 }
 _ADDRESSES: Final[dict[str, dict[str, Any]]] = {
     "openai-realtime": {"url": "ws://memory/v1/realtime", "model": "cascade"},
@@ -31,6 +41,9 @@ _ADDRESSES: Final[dict[str, dict[str, Any]]] = {
     "gemini-live": {"url": "ws://memory/BidiGenerateContent", "model": "cascade", "key_env": ()},
     "flm-audio": {"url": "ws://memory"},
     "freeze-omni": {"url": "ws://memory"},
+    "minicpm-o-realtime": {"url": "ws://memory", "dialect": "realtime"},
+    "minicpm-o-demo": {"url": "ws://memory", "dialect": "demo"},
+    "vllm-omni-duplex": {"url": "ws://memory", "dialect": "vllm-omni"},
 }
 VOICES: Final = ("cascade", "tone")
 

@@ -1,17 +1,12 @@
 """What the servers of full-duplex models share: a talker, the moments at which faults strike, the end of a session."""
 
 import asyncio
-import base64
-import binascii
 import json
 from collections.abc import Coroutine, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-import numpy as np
-
 from duplex_bench.rollout.pacing import wait_until
-from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.serving.faults import Moment
 from duplex_bench.systems.serving.peers import CloseConnection, Peer
 from duplex_bench.systems.serving.speaking import Setting
@@ -44,8 +39,7 @@ class ModelConversation:
     async def converse(self) -> None:
         """Serve until the peer leaves, the session expires, or a fault closes it."""
         loop = asyncio.get_running_loop()
-        if self.faults.start_delay_s:
-            await wait_until(loop.time() + self.faults.start_delay_s)
+        await self.start()
         self.renew()
         tasks = [loop.create_task(self.serve()), loop.create_task(self._expire())]
         try:
@@ -57,6 +51,11 @@ class ModelConversation:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.talker.close()
+
+    async def start(self) -> None:
+        """What comes before the protocol: a slow start, without a word."""
+        if self.faults.start_delay_s:
+            await wait_until(asyncio.get_running_loop().time() + self.faults.start_delay_s)
 
     def serve(self) -> Coroutine[Any, Any, None]:
         """The protocol, from the first message to the last."""
@@ -107,20 +106,3 @@ class ModelConversation:
         while loop.time() < self.until_s:
             await wait_until(self.until_s)
         await self.ended()
-
-
-def float_audio(data: object) -> Samples | None:
-    """Base64 of float32, little endian, as audio; None if it is none."""
-    try:
-        raw = base64.b64decode(data if isinstance(data, str) else "?", validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    if not raw or len(raw) % 4:
-        return None
-    samples = np.frombuffer(raw, dtype="<f4").astype(np.float32)
-    return samples if np.isfinite(samples).all() else None
-
-
-def as_float_audio(samples: Samples) -> str:
-    """Audio as base64 of float32, little endian."""
-    return base64.b64encode(samples.astype("<f4").tobytes()).decode("ascii")

@@ -6,12 +6,15 @@ from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from duplex_bench.storage.digests import generator_from
-from duplex_bench.systems.adapters import opus_chat, socketio
+from duplex_bench.systems.adapters import minicpm_demo, opus_chat, socketio
 from duplex_bench.systems.serving.delivery import Desk, Manner
 from duplex_bench.systems.serving.faults import NONE, Faults
 from duplex_bench.systems.serving.flm_conversation import FlmConversation
 from duplex_bench.systems.serving.freeze_conversation import FreezeConversation
+from duplex_bench.systems.serving.minicpm_demo_conversation import MiniCpmDemoConversation
+from duplex_bench.systems.serving.minicpm_realtime_conversation import MiniCpmRealtimeConversation
 from duplex_bench.systems.serving.model_conversation import ModelConversation
+from duplex_bench.systems.serving.omni_conversation import OmniConversation
 from duplex_bench.systems.serving.peers import Peer, Refusal
 from duplex_bench.systems.serving.speaking import Setting
 from duplex_bench.systems.serving.voices import Voice
@@ -87,6 +90,34 @@ def _freeze(service: ModelService, peer: Peer, setting: Setting, target: str) ->
     return FreezeConversation(peer, setting, target, f"sid-{service.begun}")
 
 
+def _demo_path(path: str, query: Mapping[str, list[str]]) -> bool:
+    del query
+    return path == minicpm_demo.WORKER_PATH or path.startswith(f"{minicpm_demo.WORKER_PATH}/")
+
+
+def _demo(service: ModelService, peer: Peer, setting: Setting, target: str) -> ModelConversation:
+    del service
+    return MiniCpmDemoConversation(peer, setting, target)
+
+
+def _audio_mode(path: str, query: Mapping[str, list[str]]) -> bool:
+    return path == "/v1/realtime" and query.get("mode") == ["audio"]
+
+
+def _realtime(service: ModelService, peer: Peer, setting: Setting, target: str) -> ModelConversation:
+    del service
+    return MiniCpmRealtimeConversation(peer, setting, target)
+
+
+def _duplex(path: str, query: Mapping[str, list[str]]) -> bool:
+    wanted = query.get("duplex", ["1"])[0] in ("1", "true", "on")
+    return path == "/v1/duplex" or (path == "/v1/realtime" and wanted)
+
+
+def _omni(service: ModelService, peer: Peer, setting: Setting, target: str) -> ModelConversation:
+    return OmniConversation(peer, setting, target, f"duplex-{service.begun}")
+
+
 def _service(make: Make, served: Callable[[str, Mapping[str, list[str]]], bool]) -> Callable[..., ModelService]:
     def made(
         voice: Voice, manner: Manner | None = None, faults: Faults = NONE, desk: Desk | None = None,
@@ -100,4 +131,7 @@ def _service(make: Make, served: Callable[[str, Mapping[str, list[str]]], bool])
 MODEL_SERVICES: Final[dict[str, Callable[..., ModelService]]] = {
     "flm-audio": _service(_flm, _chat_path),
     "freeze-omni": _service(_freeze, _socket_io),
+    "minicpm-o-realtime": _service(_realtime, _audio_mode),
+    "minicpm-o-demo": _service(_demo, _demo_path),
+    "vllm-omni-duplex": _service(_omni, _duplex),
 }
