@@ -124,9 +124,8 @@ class OmniConversation(MiniCpmConversation):
     async def _second(self, second: Samples) -> None:
         was_quiet = not self.talker.speaking
         unit = self.unit(second)
-        if self._active is not None and was_quiet and self.talker.speaking:
-            if await self._overlap():
-                return
+        if self._active is not None and was_quiet and self.talker.speaking and await self._overlap():
+            return
         if unit.listens:
             await self._event(
                 "response.listen", session_id=self.name, epoch=self._epoch,
@@ -138,7 +137,7 @@ class OmniConversation(MiniCpmConversation):
 
     async def _overlap(self) -> bool:
         """Someone speaks over the model: by the session's policy it goes on, or is cancelled; whether it was."""
-        barges = self.session["overlap_policy"] == "barge_in_on_speech"
+        barges = bool(self.session["overlap_policy"] == "barge_in_on_speech")
         await self._event("overlap.decision", session_id=self.name, epoch=self._epoch,
                           policy=self.session["overlap_policy"], action="barge_in" if barges else "listen",
                           reason="long_overlap_speech")  # fmt: skip
