@@ -184,6 +184,9 @@ def _bundle(place: Path, files: Mapping[str, Callable[[], bytes]]) -> Run:
         if not name.endswith(".parquet"):
             continue
         table = _reader(read, f"{place}/{name}")
+        if name == "cards.parquet":
+            readers["systems-cards"] = table
+            continue
         for track in marker.get("tracks", ()):
             readers[f"{track}-{name.removesuffix('.parquet')}"] = _of_track(table, track)
     return Run(place, "bundle", str(marker.get("profile", place.name)), readers, settings, marker.get("facts"))
