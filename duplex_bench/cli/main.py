@@ -62,11 +62,20 @@ def init(data: DataOption = Path("data")) -> None:
 
 
 @app.command()
-def doctor(profile: ProfileOption = "demo", data: DataOption = Path("data")) -> None:
+def doctor(
+    profile: ProfileOption = "demo",
+    live: Annotated[
+        str | None, typer.Option("--live", help="Also ask this system one spoken question, for money if it is hosted.")
+    ] = None,
+    data: DataOption = Path("data"),
+) -> None:
     """Check everything a run needs (models by hash, disk, cards, profile) and say what to do about what is missing."""
     from duplex_bench.cli.doctor import diagnose
+    from duplex_bench.cli.live import try_live
 
-    raise typer.Exit(0 if diagnose(_root(), data, profile) else 1)
+    ready = diagnose(_root(), data, profile)
+    answered = live is None or try_live(_root() / data, profile, live)
+    raise typer.Exit(0 if ready and answered else 1)
 
 
 @app.command()
@@ -74,12 +83,13 @@ def plan(
     profile: ProfileOption = "demo",
     track: TrackOption = "all",
     system: SystemOption = None,
+    limit: LimitOption = None,
     data: DataOption = Path("data"),
 ) -> None:
     """Say what a run would do before it does it: items, audio minutes, what is cached, time, cost, power."""
     from duplex_bench.cli.plan import show_plan
 
-    show_plan(_root(), data, profile, track, system or [])
+    show_plan(_root(), data, profile, track, system or [], limit)
 
 
 @app.command()

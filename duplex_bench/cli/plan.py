@@ -12,9 +12,11 @@ from duplex_bench.stages.text_costs import spent_usd, text_costs
 from duplex_bench.systems.adapters.prices import usd_per_minute
 
 
-def show_plan(root: Path, data: Path, profile: str, track: str, systems: Sequence[str]) -> None:
+def show_plan(
+    root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
+) -> None:
     """Items, audio, what is cached, time and cost as a range, and the smallest difference that could be seen."""
-    chosen = choose(root, data, profile, track, systems)
+    chosen = choose(root, data, profile, track, systems, limit)
     total_low = total_high = 0.0
     for name in chosen.tracks:
         table = Table("system", "items", "cached", "to run", "audio min", "compute min", title=f"{profile}: {name}")

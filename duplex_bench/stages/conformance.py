@@ -19,7 +19,7 @@ from duplex_bench.systems.conformance import Examination, examine
 from duplex_bench.systems.environments import open_system
 
 QUESTION: Final = "What is the capital of France?"
-_VOICE: Final = "a"
+VOICE: Final = "a"
 # So that an endpointer of 2 s ends the turn and an answer comes.
 _SILENCE_S: Final = 4.0
 
@@ -72,7 +72,7 @@ def _key(card: SystemCard) -> str:
 
 
 def _question(system: System | PushSystem, store: ObjectStore) -> Samples:
-    clip = engines.text_to_speech("embedded", store).speak(QUESTION, _VOICE)
+    clip = engines.text_to_speech("embedded", store).speak(QUESTION, VOICE)
     rate = system.spec.in_rate_hz
     heard = resample(clip.samples, clip.sample_rate_hz, rate)
     # The realtime driver adds the silence that a protocol asks for.
