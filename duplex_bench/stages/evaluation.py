@@ -1,7 +1,7 @@
 """From items and one system to its measurements: rollouts, activity, words, judgements, scores. Both tracks."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import polars as pl
 
@@ -16,7 +16,7 @@ from duplex_bench.stages.measured import Measured, measured
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.rollout_tasks import ListenTask
-from duplex_bench.stages.work import Task, resume
+from duplex_bench.stages.work import Task, WorkDone, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import frame_of
@@ -138,9 +138,26 @@ def measurements(
     system: str,
 ) -> StageResult:
     """Every metric on every window of every planned rollout: a value or a reason, nothing left out."""
+    ones = measured(items, rollout_table, activity_table, words_table)
+    found, done = scored(workspace, track, ones, judgement_table, system)
+    rows = [
+        measurement_row(system, one.rollout_key, one.item, measurement)
+        for one, measurements_of in found
+        for measurement in measurements_of
+    ]
+    frame = frame_of(rows, tables.MEASUREMENTS)
+    n_scored = frame.height - frame["value"].null_count()
+    counts = {**done.counts(), "scores": n_scored, "reasons": frame.height - n_scored}
+    return StageResult(frame, counts, preview=frame.drop("details"))
+
+
+def scored(
+    workspace: Workspace, track: Track, ones: Iterable[Measured], judgement_table: pl.DataFrame, system: str
+) -> tuple[list[tuple[Measured, list[Measurement]]], WorkDone]:
+    """Every rollout with its measurements, each scored once under one set of rules."""
     verdicts = scoring.verdicts_by_rollout(judgement_table)
     tasks: list[Task] = []
-    for one in measured(items, rollout_table, activity_table, words_table):
+    for one in ones:
         given = verdicts.get(one.rollout_key, {})
         tasks.append(
             Task(
@@ -169,15 +186,12 @@ def measurements(
         return to_json(scoring.score(track, one, given, workspace.profile))
 
     done = resume(workspace.ledger(f"{track}/measurements/{system}"), f"{track} measurements {system}", tasks, score)
-    rows: list[dict[str, object]] = []
+    found = []
     for task in tasks:
         one, _ = task.argument  # type: ignore[misc]
-        found = from_json(list[Measurement], done.payloads[task.key]) if task.key in done.payloads else []
-        rows += [measurement_row(system, one.rollout_key, one.item, measurement) for measurement in found]
-    frame = frame_of(rows, tables.MEASUREMENTS)
-    n_scored = frame.height - frame["value"].null_count()
-    counts = {**done.counts(), "scores": n_scored, "reasons": frame.height - n_scored}
-    return StageResult(frame, counts, preview=frame.drop("details"))
+        payload = done.payloads.get(task.key)
+        found.append((one, [] if payload is None else from_json(list[Measurement], payload)))
+    return found, done
 
 
 def measurement_row(system: str, rollout_key: str, item: Item, measurement: Measurement) -> dict[str, object]:

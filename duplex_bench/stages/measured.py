@@ -44,13 +44,13 @@ class Measured:
 
 
 def measured(
-    items: pl.DataFrame, rollouts: pl.DataFrame, activity: pl.DataFrame, words: pl.DataFrame
+    items: pl.DataFrame, rollouts: pl.DataFrame, activity: pl.DataFrame, words: pl.DataFrame, *, others: bool = False
 ) -> Iterator[Measured]:
-    """Every planned rollout of the first repeat, in the order of the rollouts table."""
+    """Every planned rollout of the first repeat, in the order of the rollouts table; with ``others`` of the others."""
     known = items_of(items)
     intervals = {row["rollout_key"]: row for row in activity.iter_rows(named=True)}
     spoken = {row["rollout_key"]: row for row in words.iter_rows(named=True)}
-    for row in rollouts.filter(pl.col("repeat") == 0).iter_rows(named=True):
+    for row in rollouts.filter(pl.col("repeat") > 0 if others else pl.col("repeat") == 0).iter_rows(named=True):
         key = row["rollout_key"]
         found, said = intervals.get(key), spoken.get(key)
         yield Measured(

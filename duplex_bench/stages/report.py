@@ -19,6 +19,7 @@ from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.recall_ceiling import TEXT_CEILING
 from duplex_bench.stages.recall_scorers import second_judge_table
+from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
@@ -129,9 +130,9 @@ def report(
         if predicted is not None:
             extra.append(predicted)
         extra += sensitivity_tables(track)
-        second = second_judge_table(workspace, track)
-        if second is not None:
-            extra.append(second)
+        for made in (second_judge_table(workspace, track), repeat_variance(workspace, track)):
+            if made is not None:
+                extra.append(made)
     run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]
     inputs = ReportInputs(
         title="duplex_bench report",

@@ -22,6 +22,7 @@ from duplex_bench.reporting.tables import (
 )
 from duplex_bench.stages import scoring
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
+from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import from_parquet, to_parquet
@@ -84,6 +85,8 @@ def tables(workspace: Workspace, track: TrackTables, systems: Sequence[SystemInf
     """Every table of the track, each stored as Parquet."""
     made = [make(track) for make in (leaderboard, condition_comparison, pairwise, outcomes, failures, missing_scores)]
     made += multiparty_tables(track, systems) + conversation_tables(track, systems) + sensitivity_tables(track)
+    repeated = repeat_variance(workspace, track)
+    made += [repeated] if repeated is not None else []
     return store_tables(workspace, made, {"tables": len(made)})
 
 
