@@ -99,7 +99,7 @@ def public_reason(reason: str | None) -> str | None:
     return reason[: reason.index(_PROSE_AFTER)] + _PROSE_AFTER.removesuffix(":")
 
 
-def public_stored(name: str, frame: pl.DataFrame, *, of_systems: bool = True) -> pl.DataFrame:
+def public_stored(name: str, frame: pl.DataFrame, *, of_systems: bool = True, drop: bool = True) -> pl.DataFrame:
     """A stored table of a track (a name of ``inputs.SCHEMAS``) as it may be passed on.
 
     WORDS pass whole: they are what systems said. Items keep their digests, judgements their verdicts.
@@ -108,8 +108,10 @@ def public_stored(name: str, frame: pl.DataFrame, *, of_systems: bool = True) ->
         name: items, rollouts, activity, words, judgements, measurements, statistics, comparisons.
         frame: the table.
         of_systems: False for measurements of bounds.
+        drop: leave columns out that may not pass; False keeps them, empty, so that the table keeps its schema.
     """
-    kept = frame.drop(_STORED_DROPPED.get(name, ()), strict=False)
+    withheld = [column for column in _STORED_DROPPED.get(name, ()) if column in frame.columns]
+    kept = frame.drop(withheld) if drop else frame.with_columns(pl.lit(None, pl.String).alias(one) for one in withheld)
     if "details" in kept.columns:
         kept = _mapped(kept, "details", lambda text: public_details(text, of_system=of_systems))
     if "reason" in kept.columns:

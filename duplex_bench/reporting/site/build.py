@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,10 @@ def build_site(inputs: ReportInputs, out: Path, drawn: Mapping[str, Sequence[Dra
 
 def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mapping[str, Sequence[Drawn]]) -> None:
     write_assets(folder)
-    item_rows = write_items(inputs, folder, earlier)
     tables = report_tables(inputs)
+    if inputs.settings.build == "public":
+        inputs = _withheld(inputs)
+    item_rows = write_items(inputs, folder, earlier)
     write_tables(tables, folder / TABLES_FOLDER)
     write_tables(_stored_tables(inputs), folder / TABLES_FOLDER)
     drawn = {
@@ -111,6 +114,16 @@ def _stored_tables(inputs: ReportInputs) -> list[Table]:
                 frame = public_stored(name, frame)
             found.append(Table(f"{track.track}-{name}", name, "", frame))
     return found
+
+
+def _withheld(inputs: ReportInputs) -> ReportInputs:
+    """Inputs whose scores and verdicts hold no words of people; items stay whole, and their pages leave words out."""
+    stored = ("judgements", "measurements", "statistics")
+    tracks = tuple(
+        replace(track, **{name: public_stored(name, getattr(track, name), drop=False) for name in stored})
+        for track in inputs.tracks
+    )
+    return replace(inputs, tracks=tracks)
 
 
 def _by_id(tables: Sequence[Table]) -> dict[str, Table]:

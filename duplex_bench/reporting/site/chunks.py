@@ -10,13 +10,7 @@ from typing import Any
 
 from duplex_bench.records.items import Reference, Stimulus
 from duplex_bench.reporting.inputs import ReportInputError, ReportInputs, TrackTables
-from duplex_bench.reporting.public_filter import (
-    public_attributes,
-    public_details,
-    public_events,
-    public_labels,
-    public_reason,
-)
+from duplex_bench.reporting.public_filter import public_attributes, public_events, public_labels
 from duplex_bench.reporting.site.media import make_media
 from duplex_bench.reporting.site.titles import item_title
 from duplex_bench.storage.blobs import BlobStore
@@ -26,6 +20,7 @@ Row = dict[str, Any]
 # Drawn as marks; audio chunks are the waveform itself.
 _UNDRAWN_EVENTS = frozenset({"audio"})
 _EVENT_TIMES = ("at_s", "available_s", "heard_s", "model_time_s", "t_s")
+_TOLD = ("rubric", "rubric_version", "judge", "verdict", "reason", "raw")
 _EVENT_BLOB_KINDS = ("jsonl.gz", "events", "jsonl")
 
 
@@ -181,7 +176,7 @@ def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:
         "engine": words["engine"] if words else None,
         "words": [[w["text"], w["start_s"], w["end_s"], w["aligned"]] for w in words["words"] or []] if words else [],
         "events": public_events(events) if public else events,
-        "scores": [_score(index, row, public) for row in _ordered(index, key, rollout["item_id"])],
+        "scores": [_score(index, row) for row in _ordered(index, key, rollout["item_id"])],
     }
 
 
@@ -191,10 +186,8 @@ def _ordered(index: TrackIndex, key: str, item_id: str) -> list[Row]:
     return sorted(rows, key=lambda row: (row["at_s"] or 0.0, row["window_id"], order[row["metric"]]))
 
 
-def _score(index: TrackIndex, row: Row, public: bool) -> Row:
+def _score(index: TrackIndex, row: Row) -> Row:
     card = index.tables.card(row["metric"])
-    details = public_details(row["details"]) if public else row["details"]
-    told = ("rubric", "rubric_version", "judge", "verdict") + (() if public else ("reason", "raw"))
     judgements = index.judgements.get((row["rollout_key"], row["item_id"], row["window_id"]), [])
     return {
         "id": row["measurement_id"],
@@ -207,10 +200,10 @@ def _score(index: TrackIndex, row: Row, public: bool) -> Row:
         "headline": card.headline,
         "window": row["window_id"],
         "value": row["value"],
-        "reason": public_reason(row["reason"]) if public else row["reason"],
+        "reason": row["reason"],
         "at": row["at_s"],
-        "details": json.loads(details) if details else {},
-        "judgements": [{name: judgement[name] for name in told} for judgement in judgements],
+        "details": json.loads(row["details"]) if row["details"] else {},
+        "judgements": [{name: judgement[name] for name in _TOLD} for judgement in judgements],
     }
 
 

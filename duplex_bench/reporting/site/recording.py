@@ -11,7 +11,7 @@ from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.estimates import center
 from duplex_bench.reporting.findings import badness
 from duplex_bench.reporting.formats import clock, direction_text, interval, number, unit_suffix
-from duplex_bench.reporting.inputs import ReportInputs, Table, TrackTables
+from duplex_bench.reporting.inputs import ReportInputError, ReportInputs, Table, TrackTables
 from duplex_bench.reporting.places import TABLES_FOLDER
 from duplex_bench.reporting.site.build import write_assets, write_items
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
@@ -104,8 +104,10 @@ def build_recording_page(
         Path of ``index.html``.
 
     Raises:
-        ReportInputError: ``out`` holds something else.
+        ReportInputError: ``out`` holds something else, or a public page is asked for.
     """
+    if inputs.settings.build == "public":
+        raise ReportInputError("the page of a recording plays both sides: it has no public build")
     (track,) = inputs.tracks
     tables = [
         Table("summary", "Summary", "Every metric of this recording.", summary),
