@@ -74,13 +74,13 @@ def choose(
         told = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
         if len(lacking) == len(wanted):
             raise ValueError(f"nothing to run: {told}. Set it in the environment (A|B: either), or name other systems")
-        error_console.print(f"[dim]passed over for want of a key: {told}[/]", highlight=False)
+        error_console.print(f"[dim]passed over for want of a key or an address: {told}[/]", highlight=False)
     able = {name: cards[name] for name in wanted if name not in lacking}
-    undone = {name: told for name, card in able.items() if (told := not_set_up(card, workspace.data / "cache"))}
+    undone = {name: why for name, card in able.items() if (why := not_set_up(card, workspace.data / "cache"))}
     if undone and len(undone) == len(able):
-        raise ValueError(f"nothing to run: {'; '.join(f'{name}: {told}' for name, told in undone.items())}")
-    for name, told in undone.items():
-        error_console.print(f"[dim]passed over: {name}: {told}[/]", highlight=False)
+        raise ValueError(f"nothing to run: {'; '.join(f'{name}: {why}' for name, why in undone.items())}")
+    for name, why in undone.items():
+        error_console.print(f"[dim]passed over: {name}: {why}[/]", highlight=False)
         del able[name]
     return Chosen(workspace, tracks, able, cards, profile)
 

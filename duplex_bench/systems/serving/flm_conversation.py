@@ -30,6 +30,10 @@ class FlmConversation(ModelConversation):
         turn: Held while a conversation lasts: the server serves one at a time, others wait without a word.
     """
 
+    # Ends a run of words; empty for relatives that have no such mark. Frames of which nothing comes back.
+    end_of_words = b"\n"
+    lost_frames = 1
+
     def __init__(self, peer: Peer, setting: Setting, target: str, turn: asyncio.Lock) -> None:
         super().__init__(peer, setting, target, RATE_HZ)
         self._turn = turn
@@ -42,6 +46,7 @@ class FlmConversation(ModelConversation):
     async def serve(self) -> None:
         """Wait for the turn, say so, then answer frame by frame."""
         async with self._turn:
+            await self.prepare()
             await self.send(bytes([HANDSHAKE]))
             await self.moment("created")
             while True:
@@ -53,13 +58,16 @@ class FlmConversation(ModelConversation):
                     frame, self._rest = self._rest[:FRAME], self._rest[FRAME:]
                     await self._step(frame)
 
+    async def prepare(self) -> None:
+        """What comes between the turn and the handshake; here nothing."""
+
     async def _step(self, frame: Samples) -> None:
         if self.talker.hear(frame) and self.talker.reply is not None:
             self.talker.stop()
-            await self.send(bytes([TEXT]) + b"\n")
+            await self._end_words()
         self._frames += 1
         # The first step of the model returns nothing.
-        if self._frames == 1 or self._falls_behind():
+        if self._frames <= self.lost_frames or self._falls_behind():
             return
         said = self.talker.say_next(FRAME)
         reply = self.talker.reply
@@ -75,9 +83,13 @@ class FlmConversation(ModelConversation):
         if words:
             await self.send(bytes([TEXT]) + f" {words}".encode())
         if reply.over:
-            await self.send(bytes([TEXT]) + b"\n")
+            await self._end_words()
         if reply.taken > 2 * FRAME:
             await self.moment("audio")
+
+    async def _end_words(self) -> None:
+        if self.end_of_words:
+            await self.send(bytes([TEXT]) + self.end_of_words)
 
     def _falls_behind(self) -> bool:
         """Whether this frame is one that a server slower than real time has not got to."""

@@ -14,7 +14,9 @@ from duplex_bench.systems.adapters import (
     freeze_omni,
     gemini_live,
     minicpm_o,
+    moshi_server,
     openai_compatible,
+    personaplex_server,
     xai_realtime,
 )
 from duplex_bench.systems.adapters.cascade.cascade import create as create_cascade
@@ -30,6 +32,8 @@ _ADAPTERS: Final[dict[str, Callable[[Mapping[str, Any], Connector], PushSystem]]
     "xai-realtime": xai_realtime.create,
     "gemini-live": gemini_live.create,
     "flm-audio": flm_audio.create,
+    "moshi": moshi_server.create,
+    "personaplex": personaplex_server.create,
     "freeze-omni": freeze_omni.create,
     "minicpm-o-realtime": minicpm_o.create,
     "minicpm-o-demo": minicpm_o.create,
@@ -40,6 +44,8 @@ _ADDRESSES: Final[dict[str, dict[str, Any]]] = {
     "xai-realtime": {"url": "ws://memory/v1/realtime", "model": "cascade", "key_env": ()},
     "gemini-live": {"url": "ws://memory/BidiGenerateContent", "model": "cascade", "key_env": ()},
     "flm-audio": {"url": "ws://memory"},
+    "moshi": {"url": "ws://memory"},
+    "personaplex": {"url": "ws://memory"},
     "freeze-omni": {"url": "ws://memory"},
     "minicpm-o-realtime": {"url": "ws://memory", "dialect": "realtime"},
     "minicpm-o-demo": {"url": "ws://memory", "dialect": "demo"},

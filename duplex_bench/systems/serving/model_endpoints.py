@@ -14,6 +14,7 @@ from duplex_bench.systems.serving.freeze_conversation import FreezeConversation
 from duplex_bench.systems.serving.minicpm_demo_conversation import MiniCpmDemoConversation
 from duplex_bench.systems.serving.minicpm_realtime_conversation import MiniCpmRealtimeConversation
 from duplex_bench.systems.serving.model_conversation import ModelConversation
+from duplex_bench.systems.serving.moshi_conversations import MoshiConversation, PersonaPlexConversation
 from duplex_bench.systems.serving.omni_conversation import OmniConversation
 from duplex_bench.systems.serving.peers import Peer, Refusal
 from duplex_bench.systems.serving.speaking import Setting
@@ -82,6 +83,14 @@ def _flm(service: ModelService, peer: Peer, setting: Setting, target: str) -> Mo
     return FlmConversation(peer, setting, target, service.turn)
 
 
+def _moshi(service: ModelService, peer: Peer, setting: Setting, target: str) -> ModelConversation:
+    return MoshiConversation(peer, setting, target, service.turn)
+
+
+def _personaplex(service: ModelService, peer: Peer, setting: Setting, target: str) -> ModelConversation:
+    return PersonaPlexConversation(peer, setting, target, service.turn)
+
+
 def _socket_io(path: str, query: Mapping[str, list[str]]) -> bool:
     return path == socketio.PATH and query.get("EIO") == ["4"] and query.get("transport") == ["websocket"]
 
@@ -130,6 +139,8 @@ def _service(make: Make, served: Callable[[str, Mapping[str, list[str]]], bool])
 
 MODEL_SERVICES: Final[dict[str, Callable[..., ModelService]]] = {
     "flm-audio": _service(_flm, _chat_path),
+    "moshi": _service(_moshi, _chat_path),
+    "personaplex": _service(_personaplex, _chat_path),
     "freeze-omni": _service(_freeze, _socket_io),
     "minicpm-o-realtime": _service(_realtime, _audio_mode),
     "minicpm-o-demo": _service(_demo, _demo_path),
