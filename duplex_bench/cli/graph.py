@@ -78,3 +78,8 @@ def summary_part(tracks: Sequence[str], systems: Sequence[str]) -> Part:
         reads += [(dg.AssetKey([track, name]), None) for name in SHARED[track] if name in READ_BY_REPORT]
         reads += [(dg.AssetKey([track, name]), system) for name in PER_SYSTEM for system in systems]
     return Part(f"report ({', '.join(tracks)})", (*keys, *REPORT), reads=tuple(reads))
+
+
+def release_part() -> Part:
+    """The public bundle; made when it is asked for, since it copies what every system said."""
+    return Part("release", (dg.AssetKey(["results", "release"]),))

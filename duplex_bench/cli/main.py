@@ -143,7 +143,12 @@ def regenerate(
 @app.command()
 def serve(
     protocol: Annotated[
-        str, typer.Option("--protocol", help="openai-realtime, xai-realtime or gemini-live.")
+        str,
+        typer.Option(
+            "--protocol",
+            help="A vendor's (openai-realtime, xai-realtime, gemini-live) or a model's (flm-audio, freeze-omni, "
+            "minicpm-o-realtime, minicpm-o-demo, vllm-omni-duplex ...).",
+        ),
     ] = "openai-realtime",
     port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8765,
     host: Annotated[str, typer.Option(help="Address; another than loopback needs --key.")] = "127.0.0.1",
@@ -155,7 +160,7 @@ def serve(
     speed: Annotated[float, typer.Option(help="Times realtime at which audio is sent.")] = 4.0,
     data: DataOption = Path("data"),
 ) -> None:
-    """Serve a hosted vendor's realtime protocol on this machine, without a key: it truly listens and speaks."""
+    """Serve a vendor's or a model's realtime protocol on this machine, without a key: it truly listens and speaks."""
     from duplex_bench.cli.serve import serve_protocol
 
     raise typer.Exit(serve_protocol(protocol, port, host, voice, key, think_s, speed, _root() / data))
@@ -319,6 +324,31 @@ def gate(
     checked = run_path or _root() / data
     options = (rules, margin or [], test, system or [], junit, summary)
     raise typer.Exit(run_gate(checked, name, baseline, baseline_profile, *options))
+
+
+@app.command()
+def release(
+    profile: ProfileOption = "demo",
+    check: Annotated[
+        Path | None, typer.Option("--check", help="Check a bundle (folder or .tar.gz) instead of making one.")
+    ] = None,
+    rescore: Annotated[
+        Path | None, typer.Option("--rescore", help="Make the scores of a bundle anew, from it alone, and compare.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="With --rescore: the result as JSON.")] = False,
+    limit: LimitedOption = None,
+    data: DataOption = Path("data"),
+) -> None:
+    """Make the public bundle of a run, check one, or score one again from itself; no corpus audio (docs/release.md)."""
+    from duplex_bench.cli import release as bundle
+
+    if check is not None and rescore is not None:
+        raise ValueError("--check and --rescore are two commands: give one")
+    if check is not None:
+        raise typer.Exit(bundle.show_check(check))
+    if rescore is not None:
+        raise typer.Exit(bundle.show_rescore(rescore, as_json))
+    raise typer.Exit(bundle.make_release(_root(), data, profile, limit))
 
 
 app.add_typer(systems.app, name="systems")

@@ -44,6 +44,7 @@ VERSIONS: Mapping[str, int] = {
     "tables": 1,
     "figures": 2,
     "report": 2,
+    "release": 1,
     "voice_quality": 1,
 }
 

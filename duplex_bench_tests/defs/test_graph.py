@@ -86,6 +86,7 @@ def test_a_run_materialises_everything_that_can_be(graph):
     tracks = ("multiparty", "conversation")
     parts = [*parts_of_a_run.shared_parts(tracks), parts_of_a_run.system_part("any", tracks)]
     parts.append(parts_of_a_run.summary_part(tracks, ["any"]))
+    parts.append(parts_of_a_run.release_part())
     named = {key for part in parts for key in part.keys}
     assert named == set(graph.executable_asset_keys)
 

@@ -22,6 +22,15 @@ NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figure
 # Tables that belong to a track, not to a system.
 BESIDE = ("inventory", "construction", "transcript_decisions", "corpus_inventory", "gate_calibration")
 
+# What the release bundle is written from.
+RELEASED = (
+    ("systems", "cards"),
+    *((track, name) for track in TRACKS for name in ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons")),
+    ("multiparty", "pairs"),
+    ("multiparty", "transcript_reference"),
+    *(("conversation", name) for name in ("lively_sessions", "labels", "points", "bounds")),
+)
+
 
 def _where_made(*key: str) -> dg.AssetIn:
     # A report of one track alone is a report: the other's tables arrive as None.
@@ -93,12 +102,17 @@ def _figures(track: Track, stored: Mapping[str, Any]) -> pl.DataFrame:
     return pl.concat(frames, how="diagonal")
 
 
-PLANNED = [
-    dg.AssetSpec(
-        dg.AssetKey(["results", "release"]),
-        deps=[dg.AssetKey(["results", "report"])],
-        group_name="results",
-        kinds={"planned"},
-        description="Not built yet: the public bundle of a run.",
-    )
-]
+@dg.asset(
+    key=["results", "release"],
+    group_name="results",
+    code_version=code_versions.of("multiparty", "release"),
+    kinds={"bundle"},
+    deps=[*(dg.AssetKey(list(key)) for key in RELEASED)],
+    description="The public bundle of a run: scores, what systems said, labels, prompts, cards; no corpus audio.",
+)
+def release(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
+    """Write the bundle."""
+    # The bundle is written from what is stored, whichever of it was made.
+    from duplex_bench.stages.release.build import build_release
+
+    return reported(build_release(workspace.open()))

@@ -8,24 +8,24 @@ import polars as pl
 
 from duplex_bench.stages.release.layout import AUDIO, DESCRIPTIONS, OUTPUT_LICENCE
 
-# The terms that Croissant 1.0 uses here, as its context maps them.
+# The context that Croissant 1.0 asks for: every term of its own vocabulary.
+_TERMS: Final = (
+    "citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet", "format",
+    "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex",
+    "repeated", "replace", "samplingRate", "separator", "source", "subField", "transform",
+)  # fmt: skip
 _CONTEXT: Final = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
     "sc": "https://schema.org/",
     "dct": "http://purl.org/dc/terms/",
     "conformsTo": "dct:conformsTo",
-    "column": "cr:column",
+    "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "recordSet": "cr:recordSet",
-    "source": "cr:source",
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in _TERMS},
 }
 _TYPES: Final[Mapping[Any, str]] = {
     pl.String: "sc:Text",
@@ -56,6 +56,7 @@ def croissant(
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "license": [OUTPUT_LICENCE, *marker["licences_of_sources"]],
         "version": f"{marker['facts'].get('version', '')}+{marker['run_id']}",
+        "citeAs": f"duplex_bench release {marker['profile']}, run {marker['run_id']}",
         "isLiveDataset": False,
         "distribution": [
             *(

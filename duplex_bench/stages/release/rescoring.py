@@ -111,7 +111,7 @@ def _scores(
         given = run[f"{track}-measurements"].filter(pl.col("system") == system)
         counts: dict[str, list[int]] = {}
         for row in given.select(*MEASUREMENTS).iter_rows(named=True):
-            count = counts.setdefault(row["metric"], [0, 0, 0])
+            count = counts.setdefault(str(row["metric"]), [0, 0, 0])
             if row["item_id"] in closed and row["metric"] in _NEED_WORDS:
                 count[2] += 1
                 continue
@@ -119,7 +119,7 @@ def _scores(
             same = again is not None and _same(row, again, closed=row["item_id"] in closed)
             count[0 if same else 1] += 1
             if not same:
-                differing.append((row["measurement_id"], row["metric"], _told(row), _told(again)))
+                differing.append((str(row["measurement_id"]), str(row["metric"]), _told(row), _told(again)))
         for metric, (equal, other, not_made) in counts.items():
             why = f"{_NEED_WORDS[metric]} is withheld" if not_made else None
             yield {"track": track, "system": system, "what": metric, "equal": equal, "other": other,
