@@ -1,34 +1,70 @@
-"""The Celery application of a worker: ``celery -A duplex_bench.lib.celery_app worker``."""
+"""The Celery application of a worker: ``celery -A duplex_bench.lib.celery_app worker``.
+
+A run gets a process of its own below the worker's, since it starts a pool of engines and a Celery process may start
+none. Who ends the worker, by whatever signal, ends the run: it is made again elsewhere and must not go on unseen.
+"""
 
 import os
-import threading
+import signal
+import subprocess
+import sys
+from types import FrameType
 from typing import Any
 
-from celery.signals import worker_process_init
+from celery import Celery
+from dagster._grpc.types import ExecuteRunArgs
+from dagster._serdes import unpack_value
+from dagster_celery.config import TASK_EXECUTE_JOB_NAME
 from dagster_celery.make_app import make_app
-from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
 
-_LOOK_AT_PARENT_S = 0.5
-
-_broker = os.environ.get("DUPLEX_BENCH_BROKER", "")
-app = make_app(  # type: ignore[no-untyped-call]
-    {"broker": _broker, "backend": _broker, "config_source": {"worker_prefetch_multiplier": 1}}
-)
-app.conf.broker_connection_retry_on_startup = True
-
-execute_job = create_execute_job_task(app)
-resume_job = create_resume_job_task(app)
+_LOOK_AT_WORKER_S = 0.5
 
 
-@worker_process_init.connect  # type: ignore[untyped-decorator]
-def _end_with_worker(**_: Any) -> None:
-    """A killed worker's run ends too: the run is made again elsewhere, and must not go on here unseen."""
-    parent = os.getppid()
+class RunProcessError(RuntimeError):
+    """The process of a run ended by a signal, or before the run could say how it went."""
 
-    def watch() -> None:
-        pause = threading.Event()
-        while os.getppid() == parent:
-            pause.wait(_LOOK_AT_PARENT_S)
-        os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+def worker_app(broker: str) -> Celery:
+    """The application at a broker, whose one task makes a run."""
+    settings = {"worker_prefetch_multiplier": 1}
+    made: Celery = make_app({"broker": broker, "backend": broker, "config_source": settings})  # type: ignore[no-untyped-call]
+    made.conf.broker_connection_retry_on_startup = True
+
+    @made.task(name=TASK_EXECUTE_JOB_NAME, track_started=True)  # type: ignore[untyped-decorator]
+    def execute_job(execute_job_args_packed: Any) -> int:
+        args = unpack_value(execute_job_args_packed, as_type=ExecuteRunArgs)
+        return run_in_process(args.run_id)
+
+    return made
+
+
+def run_in_process(run_id: str) -> int:
+    """Make a run in a process of its own and wait for it; 0, or 1 where the run failed.
+
+    Raises:
+        RunProcessError: the process was killed.
+    """
+    worker = os.getppid()
+    process = subprocess.Popen([sys.executable, "-m", "duplex_bench.lib.run_process", run_id])
+
+    def passed_on(number: int, _: FrameType | None) -> None:
+        process.send_signal(number)
+
+    before = signal.signal(signal.SIGTERM, passed_on)
+    try:
+        while True:
+            try:
+                code = process.wait(_LOOK_AT_WORKER_S)
+                break
+            except subprocess.TimeoutExpired:
+                if os.getppid() != worker:
+                    process.kill()
+                    os._exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    if code < 0:
+        raise RunProcessError(f"the process of run {run_id} was ended by signal {-code}")
+    return code
+
+
+app = worker_app(os.environ.get("DUPLEX_BENCH_BROKER", ""))

@@ -31,6 +31,10 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Whether the run's worker lives."""
+        if DAGSTER_CELERY_TASK_ID_TAG in run.tags:
+            said = super().check_run_worker_health(run)
+            if said.status == WorkerStatus.FAILED:
+                return said
         store = _store()
         try:
             seen = pulse.read_pulse(store, run.run_id)

@@ -1,1 +1,1 @@
-"""``duplex-bench cluster``: database, broker, object store, daemon, web server and workers of a cluster, on loopback."""
+"""``duplex-bench cluster``: what a cluster needs beside the package, on loopback, and the work handed to it."""

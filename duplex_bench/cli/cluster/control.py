@@ -74,7 +74,9 @@ def bring_up(root: Path, profile: str, workers: int, queues: list[str], limit: i
     if not wait_until(lambda: listens(own.web_port), WEB_WITHIN_S):
         raise ValueError(f"the Dagster web server did not start: see {processes.log('web')}")
     console.print(f"[bold]Dagster UI:[/] http://{HOST}:{own.web_port}", highlight=False)
-    console.print(f"{workers} workers on queues {', '.join(queues)}; logs in {processes.log('web').parent}", highlight=False)
+    console.print(
+        f"{workers} workers on queues {', '.join(queues)}; logs in {processes.log('web').parent}", highlight=False
+    )
 
 
 def _worker(number: int, queues: list[str]) -> list[str]:

@@ -1,0 +1,31 @@
+"""Make one run that a launcher created: ``python -m duplex_bench.lib.run_process RUN_ID``."""
+
+import ctypes
+import os
+import signal
+import sys
+
+import dagster as dg
+from dagster._cli.api import _execute_run_command_body
+
+# Linux's prctl: which signal this process gets when the one that started it ends.
+_PR_SET_PDEATHSIG = 1
+
+
+def main(run_id: str) -> int:
+    """Execute the run against the instance of DAGSTER_HOME; 0, or 1 where it failed."""
+    parent = os.getppid()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            return 1
+    with dg.DagsterInstance.get() as instance:
+        return int(
+            _execute_run_command_body(
+                instance=instance, run_id=run_id, write_stream_fn=lambda _: None, set_exit_code_on_failure=True
+            )
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
