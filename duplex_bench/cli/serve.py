@@ -1,4 +1,4 @@
-"""``duplex-bench serve``: a free local realtime endpoint that speaks a hosted protocol, for development and tests."""
+"""``duplex-bench serve``: a free local endpoint that speaks a vendor's or a model's protocol, for development."""
 
 import asyncio
 import signal
@@ -15,6 +15,19 @@ PATHS = {
     "openai-realtime": "/v1/realtime?model=cascade",
     "xai-realtime": "/v1/realtime?model=cascade",
     "gemini-live": "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
+    "flm-audio": "/api/chat",
+    "freeze-omni": "/socket.io/?EIO=4&transport=websocket",
+    "minicpm-o-realtime": "/v1/realtime?mode=audio",
+    "minicpm-o-demo": "/ws/duplex/adx_1",
+    "vllm-omni-duplex": "/v1/realtime?duplex=1",
+}
+# The variable that points a card at the server, and the card.
+CARDS = {
+    "flm-audio": ("DUPLEX_BENCH_FLM_AUDIO_URL", "flm-audio"),
+    "freeze-omni": ("DUPLEX_BENCH_FREEZE_OMNI_URL", "freeze-omni"),
+    "minicpm-o-realtime": ("DUPLEX_BENCH_MINICPM_O_URL", "minicpm-o"),
+    "minicpm-o-demo": ("DUPLEX_BENCH_MINICPM_O_DEMO_URL", "minicpm-o-demo"),
+    "vllm-omni-duplex": ("DUPLEX_BENCH_MINICPM_O_VLLM_URL", "minicpm-o-vllm"),
 }
 
 
@@ -47,6 +60,12 @@ async def _serve(made: Endpoint, protocol: str, port: int, host: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with hosted(made, port, host) as bound:
-        console.print(f"[bold]{protocol}:[/] ws://{host}:{bound}{PATHS[protocol]}", highlight=False, soft_wrap=True)
+        console.print(
+            f"[bold]{protocol}:[/] ws://{host}:{bound}{PATHS.get(protocol, '')}", highlight=False, soft_wrap=True
+        )
+        if protocol in CARDS:
+            variable, card = CARDS[protocol]
+            told = f"{variable}=ws://{host}:{bound} duplex-bench run --system {card}"
+            console.print(told, highlight=False, soft_wrap=True)
         console.print("[dim]Ctrl-C ends it. Nothing leaves this machine.[/]", highlight=False)
         await stop.wait()

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.unit
 
 KEYS = ("OPENAI_API_KEY", "XAI_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY")
 CARDS = {name: found.card for name, found in load_cards(None, plug_ins=False).cards.items()}
-REALTIME = {name: card for name, card in CARDS.items() if card.driver == "realtime"}
+# Models behind servers of their own are realtime too: test_model_server_cards.py.
+REALTIME = {name: card for name, card in CARDS.items() if card.driver == "realtime" and card.family == "hosted"}
 VENDORS = {name: card for name, card in REALTIME.items() if card.provider}
 
 
