@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models bench ui lock lock-qwen clean
+.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models bench ui lock lock-qwen lock-moshi clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -68,6 +68,11 @@ test-qwen: setup .cache/venv-qwen-tts/.installed .cache/venv-qwen-asr/.installed
 test-models: setup .cache/venv-models/.installed ## the activity projection on tiny random weights (1 GB of torch)
 	.cache/venv-models/bin/python -m pytest -m models
 
+# Moshi's pins exclude our numpy: an environment of its own, made as a user would make it.
+test-moshi: setup ## the moshi package and its server on tiny random weights (7 GB of environment)
+	$(BIN)/duplex-bench systems setup moshi-tiny --data .cache/moshi
+	$(BIN)/python -m pytest -m moshi
+
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks
 
@@ -83,6 +88,11 @@ lock-qwen: setup ## compile the lock files of the Qwen3 environments
 	  { echo "# Made by \`make lock-qwen\`. Without hashes: torch is another file with CUDA and without."; \
 	    $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/qwen-$$name.in | sed 's/+cpu$$//'; \
 	  } > requirements/qwen-$$name.lock; done
+
+lock-moshi: setup ## compile the lock file of Moshi's environment
+	{ echo "# Made by \`make lock-moshi\`. Without hashes: torch is another file with CUDA and without."; \
+	  $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/moshi.in | sed 's/+cpu$$//'; \
+	} > duplex_bench/systems/cards/locks/moshi.txt
 
 clean: ## remove run outputs and caches, not .venv
 	rm -rf .cache data/runs data/dagster
