@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models bench ui lock lock-qwen lock-moshi clean
+.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models test-moshi bench ui lock lock-qwen lock-moshi clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
