@@ -148,7 +148,10 @@ def _coverage(
     run: Run, baseline: Run, track: Track, system: str, found: SystemsCompared, rules: GateRules
 ) -> Iterator[Verdict]:
     old, new = (_scored(one, track, system) for one in (baseline, run))
-    if old is not None and new is not None:
+    if old is None or new is None:
+        untold = "the baseline" if old is None else "the run"
+        yield Verdict(track, system, "items scored", "reported", f"{untold} has no table of its rollouts")
+    else:
         kept = len(old & new)
         yield _covered(track, system, "items scored", kept, len(old), "scored items", rules)
     shared = found.shared

@@ -33,10 +33,11 @@ def check_release(place: Path) -> tuple[Problem, ...]:
         ReleaseError: ``place`` is not there, or an archive that cannot be unpacked safely.
     """
     with opened(place) as folder:
-        return tuple(_problems(folder))
+        return tuple(problems(folder))
 
 
-def _problems(folder: Path) -> Iterator[Problem]:
+def problems(folder: Path) -> Iterator[Problem]:
+    """The problems of an unpacked bundle, as they are found."""
     marker = _json(folder / MARKER)
     manifest = _json(folder / MANIFEST)
     if isinstance(marker, Problem) or isinstance(manifest, Problem):
@@ -109,17 +110,17 @@ def _table(folder: Path, name: str, rows: Mapping[str, Any]) -> tuple[pl.DataFra
     wanted, found = dict(TABLES[name]), dict(frame.schema)
     unknown, missing = sorted(set(found) - set(wanted)), sorted(set(wanted) - set(found))
     other = [column for column in wanted if column in found and found[column] != wanted[column]]
-    problems = []
+    wrong = []
     if unknown:
-        problems.append(Problem(file, f"has unknown columns {', '.join(unknown)}", "remove them, or use their version"))
+        wrong.append(Problem(file, f"has unknown columns {', '.join(unknown)}", "remove them, or use their version"))
     if missing:
-        problems.append(Problem(file, f"lacks columns {', '.join(missing)}"))
+        wrong.append(Problem(file, f"lacks columns {', '.join(missing)}"))
     if other:
         told = ", ".join(f"{column} is {found[column]}, not {wanted[column]}" for column in other)
-        problems.append(Problem(file, f"has columns of another type: {told}"))
+        wrong.append(Problem(file, f"has columns of another type: {told}"))
     if frame.height != rows.get(name):
-        problems.append(Problem(file, f"has {frame.height} rows where {MARKER} tells {rows.get(name)}"))
-    return (None if missing or other else frame), problems
+        wrong.append(Problem(file, f"has {frame.height} rows where {MARKER} tells {rows.get(name)}"))
+    return (None if missing or other else frame), wrong
 
 
 def _rows(frames: Mapping[str, pl.DataFrame], listed: Mapping[str, Any]) -> Iterator[Problem]:

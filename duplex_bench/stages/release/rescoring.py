@@ -21,6 +21,7 @@ from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.measured import Measured, measured
 from duplex_bench.stages.profile import Profile, parse_profile
 from duplex_bench.stages.release.archive import opened
+from duplex_bench.stages.release.check import problems
 from duplex_bench.stages.release.contents import ReleaseError, same_estimates
 from duplex_bench.stages.release.layout import PROFILE
 from duplex_bench.stages.summary import aggregate
@@ -62,10 +63,12 @@ def rescore_release(place: Path) -> RescoredRelease:
     the intervals of the energy gate. The verdicts themselves are taken as given: a judge is not asked again.
 
     Raises:
-        ReleaseError: metrics of the bundle are of other versions than this code's.
-        ValueError: no bundle, or one that is not whole (``check_release`` says what is wrong).
+        ReleaseError: no bundle, one that is not whole, or metrics of other versions than this code's.
     """
     with opened(place) as folder:
+        wrong = next(problems(folder), None)
+        if wrong is not None:
+            raise ReleaseError(f"{place}: {wrong.file} {wrong.message}: {wrong.remedy}; nothing was scored")
         run = load_run(folder)
         if run.kind != "bundle" or run.settings is None:
             raise ReleaseError(f"{place} is no release bundle with a {PROFILE}: name the folder that was released")
