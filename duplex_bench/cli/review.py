@@ -11,7 +11,6 @@ from duplex_bench.stages.workspace import open_workspace
 from duplex_bench.storage.object_store import FolderStore
 
 TOKEN, ADMINISTRATOR_TOKEN = "DUPLEX_BENCH_REVIEW_TOKEN", "DUPLEX_BENCH_REVIEW_ADMIN_TOKEN"
-DATABASE = "DUPLEX_BENCH_REVIEW_DATABASE"
 
 
 def export_review(data: Path, profile: str, database: str | None, folder: Path) -> int:
@@ -21,7 +20,7 @@ def export_review(data: Path, profile: str, database: str | None, folder: Path) 
         ValueError: nothing to review, or no usable database.
         OSError: the database does not answer, or the folder cannot be written.
     """
-    desk = open_review(open_workspace(profile, data), ReviewSettings(), database or os.environ.get(DATABASE))
+    desk = open_review(open_workspace(profile, data), ReviewSettings(), database)
     store = FolderStore(folder)
     for name in exports.NAMES:
         rows = exports.table(desk, name)
@@ -61,7 +60,7 @@ def serve_review(
         administrator_token=os.environ.get(ADMINISTRATOR_TOKEN) or None,
     )
     settings.check_host(host)
-    desk = open_review(open_workspace(profile, data), settings, database or os.environ.get(DATABASE))
+    desk = open_review(open_workspace(profile, data), settings, database)
     app = create_app(desk, (*LOOPBACK, host, *names) if host not in {"0.0.0.0", "::"} else (*LOOPBACK, *names))
     shown = host if host not in {"0.0.0.0", "::"} else (names[0] if names else "127.0.0.1")
     console.print(f"[bold]review:[/] http://{shown}:{port}", highlight=False, soft_wrap=True)

@@ -8,11 +8,22 @@ from typing import Final
 import polars as pl
 
 from duplex_bench.review import agreement
+from duplex_bench.review.accepted import accepted_rows
 from duplex_bench.review.desk import ReviewDesk
+from duplex_bench.review.listeners import human_rows, human_scores, pause_lengths
 from duplex_bench.review.regions import regions_of
 from duplex_bench.review.store import LabelCopy
 
-NAMES: Final = ("engine-agreement", "pair-agreement", "frame-kappa", "windows", "window-agreement", "listeners")
+NAMES: Final = (
+    "engine-agreement",
+    "pair-agreement",
+    "frame-kappa",
+    "windows",
+    "window-agreement",
+    "accepted-scores",
+    "listeners",
+    "listener-metrics",
+)
 
 
 def table(desk: ReviewDesk, name: str) -> list[dict[str, object]]:
@@ -27,7 +38,9 @@ def table(desk: ReviewDesk, name: str) -> list[dict[str, object]]:
         "frame-kappa": kappa_rows,
         "windows": window_rows,
         "window-agreement": window_agreement_rows,
+        "accepted-scores": accepted_score_rows,
         "listeners": listener_rows,
+        "listener-metrics": listener_metric_rows,
     }[name](desk)
 
 
@@ -94,6 +107,18 @@ def window_rows(desk: ReviewDesk) -> list[dict[str, object]]:
 def window_agreement_rows(desk: ReviewDesk) -> list[dict[str, object]]:
     """Agreement and kappa of every two people about windows."""
     return [{**asdict(row), "kappa": _value(row.kappa)} for row in agreement.window_agreement(desk.log.checks())]
+
+
+def accepted_score_rows(desk: ReviewDesk) -> list[dict[str, object]]:
+    """Every system's scores on all windows and on accepted ones."""
+    known = {window.point_id for window in desk.material.windows()}
+    checks = [check for check in desk.log.checks() if check.point_id in known]
+    return [asdict(row) for row in accepted_rows(checks, desk.material.scores())]
+
+
+def listener_metric_rows(desk: ReviewDesk) -> list[dict[str, object]]:
+    """Listeners as the metrics of systems, and how far people differ."""
+    return [asdict(row) for row in human_rows(human_scores(desk.log.answers(), pause_lengths(desk.material.windows())))]
 
 
 def listener_rows(desk: ReviewDesk) -> list[dict[str, object]]:

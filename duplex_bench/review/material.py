@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from duplex_bench.conversation.flags import Flag
 from duplex_bench.conversation.label_types import Label, Speaker, Word
+from duplex_bench.review.accepted import PointScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +72,8 @@ class Material(Protocol):
 
     def windows(self) -> Sequence[WindowEntry]:
         """Every selected window."""
+        ...
+
+    def scores(self) -> Sequence[PointScore]:
+        """What systems scored on selected windows; nothing where none was run yet."""
         ...

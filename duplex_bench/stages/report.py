@@ -16,6 +16,7 @@ from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, scoring
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
+from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.recall_ceiling import TEXT_CEILING
 from duplex_bench.stages.recall_scorers import second_judge_table
@@ -125,7 +126,11 @@ def report(
         extra.append(funnel(conversation.funnel_frame(workspace, candidates)))
     if voices is not None:
         extra.append(cast_quality(voices))
+    notes = list(_notes(tracks))
     for track in tracks:
+        said, note = human_tables(workspace, track)
+        extra += said
+        notes += [note] if note else []
         predicted = pause_prediction(track, cards) if track.track == "conversation" else None
         if predicted is not None:
             extra.append(predicted)
@@ -144,7 +149,7 @@ def report(
         provenance=facts(workspace),
         stand_ins=stand_ins_of(workspace.profile),
         extra_tables=tuple(extra),
-        notes=_notes(tracks),
+        notes=tuple(notes),
     )
     drawn = {name: stored_figures(workspace, frame) for name, frame in figures.items()}
     index = build_site(inputs, out or workspace.report_folder, drawn)

@@ -11,12 +11,14 @@ from duplex_bench.conversation.flags import Flag
 from duplex_bench.conversation.label_types import Label
 from duplex_bench.conversation.points import Point
 from duplex_bench.conversation.sessions import Session
+from duplex_bench.review.accepted import PointScore
 from duplex_bench.review.access import ReviewSettings
 from duplex_bench.review.desk import ReviewDesk
 from duplex_bench.review.material import SessionEntry, SessionMaterial, WindowEntry
 from duplex_bench.review.publish import ReviewFolder
 from duplex_bench.review.store import ReviewStore
 from duplex_bench.stages.conversation import TRACK, session_words
+from duplex_bench.stages.human_windows import database_url, stored_scores
 from duplex_bench.stages.projection import NO_PROJECTION
 from duplex_bench.stages.session_audio import StoredAudio
 from duplex_bench.stages.workspace import Workspace
@@ -81,6 +83,11 @@ class RunMaterial:
         """The drawn points."""
         return self._read().windows
 
+    def scores(self) -> Sequence[PointScore]:
+        """Scores of every measured system on drawn points."""
+        known = {window.point_id for window in self.windows()}
+        return [score for score in stored_scores(self._workspace) if score.point_id in known]
+
 
 def _load(workspace: Workspace) -> _Tables:
     def table(name: str) -> pl.DataFrame:
@@ -91,7 +98,7 @@ def _load(workspace: Workspace) -> _Tables:
     key = workspace.table_key((TRACK, "points"), None)
     points = [from_json(Point, text) for text in table("points")["point"]] if workspace.store.exists(key) else []
     known = set(kept["session_id"])
-    windows = tuple(_window(point) for point in points if point.session_id in known)
+    windows = tuple(window_of(point) for point in points if point.session_id in known)
     sessions: dict[str, SessionMaterial] = {}
     for row in kept.iter_rows(named=True):
         session = from_json(Session, row["session"])
@@ -113,7 +120,8 @@ def _load(workspace: Workspace) -> _Tables:
     return _Tables(sessions, audio, windows)
 
 
-def _window(point: Point) -> WindowEntry:
+def window_of(point: Point) -> WindowEntry:
+    """A drawn point as a window of the review."""
     end_s = point.pause_end_s
     if end_s is None:
         end_s = point.reply.end_s if point.reply is not None else point.boundary_s
@@ -132,5 +140,5 @@ def open_review(workspace: Workspace, settings: ReviewSettings, database: str | 
     """
     material = RunMaterial(workspace)
     workspace.reviews_folder.mkdir(parents=True, exist_ok=True)
-    url = database or f"sqlite:///{workspace.data / 'review.sqlite'}"
-    return ReviewDesk(material, ReviewStore(url), ReviewFolder(workspace.reviews_folder), settings)
+    store = ReviewStore(database_url(workspace, database))
+    return ReviewDesk(material, store, ReviewFolder(workspace.reviews_folder), settings)

@@ -6,6 +6,7 @@ import numpy as np
 
 from duplex_bench.conversation.flags import Flag
 from duplex_bench.conversation.label_types import Label, Word
+from duplex_bench.review.accepted import PointScore
 from duplex_bench.review.access import ReviewSettings
 from duplex_bench.review.desk import ReviewDesk
 from duplex_bench.review.material import SessionEntry, SessionMaterial, WindowEntry
@@ -49,6 +50,12 @@ class Material:
                 start = round(at_s * RATE_HZ)
                 samples[start : start + 48, channel] = 20000
         return samples, RATE_HZ
+
+    def scores(self):
+        return (
+            PointScore("p1", "fast", "pause", "pause_takeover", "rate", 1.0),
+            PointScore("p2", "fast", "turn_end", "turn_end_latency", "median", 0.4),
+        )
 
     def windows(self):
         return (

@@ -7,6 +7,8 @@ const TABLES = [
   ["frame-kappa", "Person and person, by time", "Cohen's kappa of turn, backchannel or neither, in 10 ms frames of both sides."],
   ["window-agreement", "Window check", "Agreement and Cohen's kappa of every two people over windows that both checked. Empty kappa: both said the same throughout."],
   ["windows", "Verdicts", "The last verdict of everyone on every window, and what they add up to."],
+  ["accepted-scores", "Scores on accepted windows", "Every system over all its scored windows, and over those that two people accepted and nobody rejected. Split: people disagree. Open: fewer than two verdicts."],
+  ["listener-metrics", "Listeners as metrics", "What listeners would have done, scored as systems are: shares as means, seconds as medians. People differ: share of pairs of people on one window who do not say the same."],
   ["listeners", "Listener task", "What every listener would have done, and when: seconds after the boundary."],
 ];
 
