@@ -33,12 +33,15 @@ class StimulusSettings:
         identity_prompt: text that tells a system who it is; None without the probes.
         sample_rate_hz: rate of the stored recording and of the live stream (P2: 24 kHz).
         gate: the gate that measures the human reply, the one that measures systems.
+        reply_playback: whether what the other person then said is heard behind a turn end, as far as the recorded reply
+            goes (ours; P2 does not play it). Its sound crosses to the system then, its words never.
     """
 
     history_s: float = 164.0
     identity_prompt: str | None = None
     sample_rate_hz: int = 24_000
     gate: GateSettings = field(default_factory=GateSettings)
+    reply_playback: bool = False
 
     def __post_init__(self) -> None:
         if self.history_s < 0:
@@ -109,6 +112,7 @@ def item_of(
         history=history_turns(user, labels, index, history_start, live_start, rate) if has_history else (),
         history_user=audio.part(user, history_start, live_start) if has_history else None,
         history_assistant=audio.part(assistant, history_start, live_start) if has_history else None,
+        after=_reply_heard(point, audio, live_stop) if chosen.reply_playback else None,
     )
     window = Window(
         window_id=point.kind,
@@ -193,6 +197,14 @@ def _human_reply(point: Point, audio: SessionAudio, settings: StimulusSettings) 
     found = intervals_s(samples, audio.sample_rate_hz, settings.gate)
     duration_s = float(found[-1, 1] - found[0, 0]) if len(found) else 0.0
     return HumanReply(text=point.reply.text, duration_s=duration_s, n_words=point.reply.n_words, audio=part)
+
+
+def _reply_heard(point: Point, audio: SessionAudio, from_sample: int) -> AudioSlice | None:
+    """The other person's channel from the turn end to the end of the recorded reply; None where there is none."""
+    if point.kind != "turn_end" or point.reply is None:
+        return None
+    stop = min(to_samples(point.reply.end_s, audio.sample_rate_hz), len(audio.samples))
+    return audio.part(other(point.speaker), from_sample, stop) if stop > from_sample else None
 
 
 def _attributes(point: Point, history_s: float) -> dict[str, str | float | int | bool]:

@@ -25,7 +25,7 @@ class Stimulus:
 
     Protocol ``recording`` marks what was recorded elsewhere and is never run. ``live`` is streamed in real time from
     listener-timeline second 0. ``history_user`` and ``history_assistant`` are the two channels before it, of equal
-    length.
+    length. ``after`` is heard behind it in place of silence, and is no part of the user's turn (reply playback).
     """
 
     protocol: Protocol
@@ -34,6 +34,7 @@ class Stimulus:
     history: tuple[HistoryTurn, ...] = ()
     history_user: AudioSlice | None = None
     history_assistant: AudioSlice | None = None
+    after: AudioSlice | None = None
 
 
 @dataclass(frozen=True, slots=True)

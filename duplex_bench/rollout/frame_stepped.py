@@ -20,7 +20,7 @@ from duplex_bench.contract.types import (
     UnsupportedError,
 )
 from duplex_bench.records.outcome import Outcome
-from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live
+from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live, followed
 from duplex_bench.rollout.outputs import DeclaredLatency, InvalidOutputError, TimedOut, check_lockstep, timed
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.playback import Samples
@@ -40,6 +40,7 @@ def run(
     plan: StreamPlan,
     *,
     latency: DeclaredLatency | None = None,
+    after: Samples | None = None,
 ) -> RolloutResult:
     """Stream ``live`` and the plan's silence to a fresh session and return what a listener heard.
 
@@ -55,6 +56,8 @@ def run(
         stream_rate_hz: Rate of ``live``.
         plan: How long silence follows.
         latency: Declared latency added to every output; none by default.
+        after: Audio (n,) float32 at ``stream_rate_hz`` that is heard behind ``live`` in place of silence, as far as the
+            timeline goes; times and outcomes are those of ``live``.
 
     Returns:
         The result; its outcome is ``completed``, ``no_audio`` (a reply was due or begun and nothing audible came),
@@ -67,7 +70,8 @@ def run(
     check_live(live)
     listener = Listener(system.spec.out_rate_hz, plan, len(live) / stream_rate_hz)
     current = _Run(system.spec, listener, latency or DeclaredLatency())
-    outcome, reason = current.go(system, request, resample(live, stream_rate_hz, system.spec.in_rate_hz))
+    heard = followed(live, after)
+    outcome, reason = current.go(system, request, resample(heard, stream_rate_hz, system.spec.in_rate_hz))
     return listener.result(outcome, reason, current.events, current.compute_s)
 
 

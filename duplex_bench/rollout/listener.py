@@ -122,6 +122,18 @@ def check_live(live: Samples) -> None:
         raise ValueError(f"live audio is finite float32 of shape (n,), n > 0; got {live.dtype} {live.shape}")
 
 
+def followed(live: Samples, after: Samples | None) -> Samples:
+    """``live`` and what is heard behind it.
+
+    Raises:
+        ValueError: ``after`` is not finite 1-D float32 audio with at least one sample.
+    """
+    if after is None:
+        return live
+    check_live(after)
+    return np.concatenate([live, after])
+
+
 def as_data(cut: list[Truncation]) -> list[dict[str, Any]]:
     """Truncations as they stand in the event log."""
     return [{"response_id": c.response_id, "heard_s": c.heard_s, "cut_samples": c.cut_samples} for c in cut]

@@ -23,7 +23,7 @@ from duplex_bench.contract.push import (
 from duplex_bench.contract.types import SYSTEM_ERRORS, OpenRequest, SessionStats, Spec, UnsupportedError
 from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
 from duplex_bench.rollout.barge_in import barge_in_events
-from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live
+from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live, followed
 from duplex_bench.rollout.outputs import InvalidOutputError
 from duplex_bench.rollout.pacing import Lateness, PacingRule, idle_timer, violation, wait_until
 from duplex_bench.rollout.plan import StreamPlan
@@ -79,12 +79,13 @@ def run(
     settings: RealtimeSettings | None = None,
     *,
     wait_s: float = 0.0,
+    after: Samples | None = None,
 ) -> RolloutResult:
     """``run_session`` in a loop of its own, after ``wait_s``; on virtual time if the system allows it."""
 
     async def waited() -> RolloutResult:
         await wait_until(asyncio.get_running_loop().time() + wait_s)
-        return await run_session(system, request, live, stream_rate_hz, plan, settings)
+        return await run_session(system, request, live, stream_rate_hz, plan, settings, after=after)
 
     factory = VirtualTimeLoop if system.virtual_time else None
     with asyncio.Runner(loop_factory=factory) as runner:
@@ -98,6 +99,8 @@ async def run_session(
     stream_rate_hz: int,
     plan: StreamPlan,
     settings: RealtimeSettings | None = None,
+    *,
+    after: Samples | None = None,
 ) -> RolloutResult:
     """Stream ``live`` and the plan's silence to a fresh session and return what a listener heard.
 
@@ -113,6 +116,8 @@ async def run_session(
         stream_rate_hz: Rate of ``live``.
         plan: How long silence follows, and what ends the user's turn.
         settings: Pacing rule and time limits.
+        after: Audio (n,) float32 at ``stream_rate_hz`` heard behind ``live`` in place of silence, also with manual
+            detection, where it follows the commit; times and outcomes are those of ``live``.
 
     Returns:
         The result. Beside the frame-stepped driver's outcomes there is ``pacing_violation``.
@@ -125,11 +130,13 @@ async def run_session(
     spec = system.spec
     current = _Run(spec, settings, Listener(spec.out_rate_hz, plan, len(live) / stream_rate_hz))
     began = time.thread_time()
-    outcome, reason = await current.go(system, request, resample(live, stream_rate_hz, spec.in_rate_hz))
+    whole = followed(live, after)
+    n_live = round(len(live) * spec.in_rate_hz / stream_rate_hz)
+    outcome, reason = await current.go(system, request, resample(whole, stream_rate_hz, spec.in_rate_hz), n_live)
     listener = current.listener
     result = listener.result(outcome, reason, current.events, 0.0)
     if outcome in SCORED_OUTCOMES:
-        current.events += barge_in_events(live, stream_rate_hz, result.listener, result.sample_rate_hz)
+        current.events += barge_in_events(whole, stream_rate_hz, result.listener, result.sample_rate_hz)
     return RolloutResult(
         outcome, reason, result.listener, result.sample_rate_hz, result.timeline_s, result.input_s, current.events,
         max(0.0, time.thread_time() - began), current.retry_after_s,
@@ -147,14 +154,14 @@ class _Run:
     retry_after_s: float | None = None
     start_s: float = 0.0
 
-    async def go(self, system: PushSystem, request: OpenRequest, heard: Samples) -> tuple[Outcome, str]:
+    async def go(self, system: PushSystem, request: OpenRequest, heard: Samples, n_live: int) -> tuple[Outcome, str]:
         """Run the whole session; never raises for what the system does."""
         session: PushSession | None = None
         detection = detection_for(self.listener.plan, system)
         try:
             session = system.new_push_session()
             await self._open(session, request, detection)
-            await self._stream(session, heard, detection)
+            await self._stream(session, heard, n_live, detection)
         except (UnsupportedError, RefusedError, InvalidOutputError) as error:
             outcome, reason = Outcome.REFUSED, str(error)
         except RateLimitedError as error:
@@ -185,11 +192,11 @@ class _Run:
             ) from error
         self.events.append({"kind": "opened", "detection": detection, "took_s": loop.time() - began_s})
 
-    async def _stream(self, session: PushSession, heard: Samples, detection: Detection) -> None:
+    async def _stream(self, session: PushSession, heard: Samples, n_live: int, detection: Detection) -> None:
         loop = asyncio.get_running_loop()
         self.start_s = loop.time() + self.settings.lead_s
         limit_s = time_limit_s(self.listener.plan, self.listener.input_s, self.settings)
-        writer = asyncio.create_task(self._write(session, heard, detection))
+        writer = asyncio.create_task(self._write(session, heard, n_live, detection))
         reader = asyncio.create_task(self._read(session))
         idle = asyncio.create_task(idle_timer(self.start_s, self.spec.unit_s, self.idle))
         tasks = (writer, reader, idle)
@@ -206,29 +213,32 @@ class _Run:
             if isinstance(error, Exception):
                 raise error
 
-    async def _write(self, session: PushSession, heard: Samples, detection: Detection) -> None:
+    async def _write(self, session: PushSession, heard: Samples, n_live: int, detection: Detection) -> None:
         spec, listener = self.spec, self.listener
-        n_live = -(-len(heard) // spec.unit_in_samples)
+        if detection == "manual":
+            # What is heard behind the turn begins with a frame of its own, or the commit would hold some of it.
+            turn, behind = heard[:n_live], heard[n_live:]
+            heard = np.concatenate([_whole_frames(turn, spec.unit_in_samples), behind])
+        heard = _whole_frames(heard, spec.unit_in_samples)
         silence = np.zeros(spec.unit_in_samples, dtype=np.float32)
-        asked = False
+        last = -(-n_live // spec.unit_in_samples)
+        asked_s = 0.0
         number = 0
         while True:
             listener.timeline_s = listener.end_s()
             if number * spec.unit_s >= listener.timeline_s:
                 return
-            if detection == "manual" and number >= n_live:
-                if not asked:
-                    asked = True
-                    told = await session.reply_now()
-                    self.events.append({"kind": "reply_requested", "at_s": self._now_s(), **told})
-                await wait_until(self.start_s + (number + 1) * spec.unit_s)
-            else:
-                first = number * spec.unit_in_samples
-                frame = heard[first : first + spec.unit_in_samples] if number < n_live else silence
-                if len(frame) < spec.unit_in_samples:
-                    frame = np.concatenate([frame, silence[len(frame) :]])
-                self.sends.add(await wait_until(self.start_s + (number + 1) * spec.unit_s))
-                await session.push(frame)
+            if detection == "manual" and number == last:
+                told = await session.reply_now()
+                asked_s = self._now_s()
+                self.events.append({"kind": "reply_requested", "at_s": asked_s, **told})
+            late_s = await wait_until(self.start_s + (number + 1) * spec.unit_s)
+            first = number * spec.unit_in_samples
+            if first < len(heard) or detection == "automatic":
+                # What came due while a commit was confirmed is late by the protocol, not by the sender.
+                if (number + 1) * spec.unit_s >= asked_s:
+                    self.sends.add(late_s)
+                await session.push(heard[first : first + spec.unit_in_samples] if first < len(heard) else silence)
             number += 1
 
     async def _read(self, session: PushSession) -> None:
@@ -270,6 +280,11 @@ class _Run:
 
     def _now_s(self) -> float:
         return max(0.0, asyncio.get_running_loop().time() - self.start_s)
+
+
+def _whole_frames(samples: Samples, size: int) -> Samples:
+    missing = -len(samples) % size
+    return np.concatenate([samples, np.zeros(missing, dtype=np.float32)]) if missing else samples
 
 
 def _check(pcm: Samples) -> None:

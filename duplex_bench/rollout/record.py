@@ -139,13 +139,14 @@ def run_item(
     digest = stimulus_digest(stimulus)
     request, omitted = request_for(stimulus, system.spec, blobs, seed_from("rollout", digest, repeat))
     live = _at_rate(stimulus.live, STREAM_RATE_HZ, blobs)
+    after = None if stimulus.after is None else _at_rate(stimulus.after, STREAM_RATE_HZ, blobs)
     compute_s = 0.0
     attempts = 0
     wait_s = 0.0
     earlier: list[dict[str, Any]] = []
     while True:
         attempts += 1
-        result = _attempt(system, request, live, plan, latency, wait_s)
+        result = _attempt(system, request, live, after, plan, latency, wait_s)
         compute_s += result.compute_s
         result.events.extend(earlier)
         if result.outcome not in RETRIED_OUTCOMES or attempts == max_attempts:
@@ -187,13 +188,14 @@ def _attempt(
     system: System | PushSystem,
     request: OpenRequest,
     live: npt.NDArray[np.float32],
+    after: npt.NDArray[np.float32] | None,
     plan: StreamPlan,
     latency: DeclaredLatency | None,
     wait_s: float,
 ) -> RolloutResult:
     if isinstance(system, PushSystem):
-        return realtime.run(system, request, live, STREAM_RATE_HZ, plan, wait_s=wait_s)
-    return run(system, request, live, STREAM_RATE_HZ, plan, latency=latency)
+        return realtime.run(system, request, live, STREAM_RATE_HZ, plan, wait_s=wait_s, after=after)
+    return run(system, request, live, STREAM_RATE_HZ, plan, latency=latency, after=after)
 
 
 def read_events(digest: str, blobs: BlobStore) -> list[dict[str, Any]]:

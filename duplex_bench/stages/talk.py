@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.audio.resample import resample
 from duplex_bench.contract.types import Spec
+from duplex_bench.records.audio import AudioSlice
 from duplex_bench.records.items import Stimulus, Track
 from duplex_bench.rollout.plan import StreamPlan, plan_for
 from duplex_bench.rollout.record import request_for
@@ -52,6 +54,12 @@ def _played(workspace: Workspace, spec: Spec, text: str, plan: StreamPlan) -> Pl
     stimulus = from_json(Stimulus, text)
     seed = seed_from("rollout", stimulus_digest(stimulus), 0)
     request, omitted = request_for(stimulus, spec, workspace.blobs, seed)
-    live = resample(from_pcm16(workspace.blobs.read_slice(stimulus.live)), stimulus.live.sample_rate_hz, TALK_RATE_HZ)
+    live = _heard(workspace, stimulus.live)
+    if stimulus.after is not None:
+        live = np.concatenate([live, _heard(workspace, stimulus.after)])
     after_s = plan.cap_s or plan.silence_after_s + plan.extra_silence_s
     return Played(request, np.concatenate([live, np.zeros(round(after_s * TALK_RATE_HZ), np.float32)]), omitted)
+
+
+def _heard(workspace: Workspace, part: AudioSlice) -> npt.NDArray[np.float32]:
+    return resample(from_pcm16(workspace.blobs.read_slice(part)), part.sample_rate_hz, TALK_RATE_HZ)

@@ -64,6 +64,8 @@ def stimulus_digest(stimulus: Stimulus) -> str:
     def content(part: Any) -> Any:
         return None if part is None else (part.content, part.sample_rate_hz)
 
+    # Named only where it is used, so that the digests of all other stimuli stay what they were.
+    behind = [] if stimulus.after is None else [content(stimulus.after)]
     return digest_value(
         "stimulus/1",
         stimulus.protocol,
@@ -72,6 +74,7 @@ def stimulus_digest(stimulus: Stimulus) -> str:
         list(stimulus.history),
         content(stimulus.history_user),
         content(stimulus.history_assistant),
+        *behind,
     )
 
 

@@ -175,3 +175,16 @@ def test_a_point_outside_its_recording_is_named(points, labelled, session, audio
         build(points["pause"], labelled, session, replace(audio, samples=audio.samples[:, :1]))
     with pytest.raises(StimulusError, match="belongs to session other"):
         build(replace(points["pause"], session_id="other"), labelled, session, audio)
+
+
+def test_the_reply_is_heard_behind_a_turn_end_where_a_profile_asks_for_it(points, labelled, session, audio):
+    turn_end = points["turn_end"]
+    plain = build(turn_end, labelled, session, audio)
+    with_reply = build(turn_end, labelled, session, audio, reply_playback=True)
+    assert plain.stimulus.after is None
+    live, heard = with_reply.stimulus.live, with_reply.stimulus.after
+    assert heard.channel != live.channel
+    assert (heard.start_sample, heard.stop_sample) == (live.stop_sample, round(turn_end.reply.end_s * RATE_HZ))
+    assert with_reply.reference.windows == plain.reference.windows
+    assert turn_end.reply.text not in to_json(with_reply.stimulus)
+    assert build(points["pause"], labelled, session, audio, reply_playback=True).stimulus.after is None
