@@ -169,6 +169,8 @@ def write_atomic(path: Path, samples: npt.NDArray[Any], sample_rate_hz: int) -> 
 
 def _opened(path: Path) -> Any:
     path = Path(path)
+    if path.is_dir():
+        raise AudioFileError(path, "is a folder", "name a recording in it")
     if not path.is_file():
         raise AudioFileError(path, "no such file", "check the name")
     if path.stat().st_size == 0:

@@ -228,12 +228,13 @@ def trace(
         str | None, typer.Option("--rescored", help="Look in the tables that rescore wrote under this name.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="All of it, as JSON.")] = False,
+    limit: LimitedOption = None,
     data: DataOption = Path("data"),
 ) -> None:
     """Walk a score back: metric, window, item, rollout, audio, words, verdict, prompt, card, code, Dagster asset."""
     from duplex_bench.cli.trace import show_trace
 
-    show_trace(_root() / data, profile, measurement_id, system, rescored, as_json)
+    show_trace(_root() / data, profile, measurement_id, system, rescored, as_json, limit)
 
 
 @app.command()

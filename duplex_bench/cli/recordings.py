@@ -20,7 +20,9 @@ def score_recording(user: Path, system: Path | None, labels: Path | None, out: P
         error_console.print(f"[bold red]error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         return 2
     console.print(table_of(found))
-    for note in found.notes:
+    if found.empty is not None:
+        console.print(f"[bold yellow]{escape(found.empty)}[/]", highlight=False, soft_wrap=True)
+    for note in found.notes[found.empty is not None :]:
         console.print(f"[dim]note: {escape(note)}[/]", highlight=False, soft_wrap=True)
     console.print(f"[bold]Page:[/] {found.index.resolve()}", highlight=False, soft_wrap=True)
     return 0

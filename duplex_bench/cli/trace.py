@@ -19,10 +19,16 @@ _WORDS_SHOWN = 60
 
 
 def show_trace(
-    data: Path, profile: str, measurement_id: str, system: str | None, rescored: str | None, as_json: bool
+    data: Path,
+    profile: str,
+    measurement_id: str,
+    system: str | None,
+    rescored: str | None,
+    as_json: bool,
+    limit: int | None = None,
 ) -> None:
     """Print the lineage of a score, as a tree or as JSON."""
-    workspace = open_workspace(profile, data)
+    workspace = open_workspace(profile, data, limit)
     if rescored is not None:
         workspace = replace(workspace, profile=replace(workspace.profile, name=rescored))
     found = trace(workspace, measurement_id, system)

@@ -19,6 +19,7 @@ from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, Table, Track
 from duplex_bench.reporting.site.recording import Section, build_recording_page, summary_frame
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_frame
+from duplex_bench.stages.recording_empty import why_nothing_scored
 from duplex_bench.stages.recording_scores import USER, ScoreAudioSettings, Scored
 from duplex_bench.stages.stand_ins import STAND_INS
 from duplex_bench.storage.blobs import BlobStore
@@ -84,6 +85,7 @@ class Summary:
         summary: one row per metric: section, metric, title, unit, direction, statistic, estimate, q1, q3, n_scored,
             n_windows, reason.
         notes: what a reader must know about the audio and where speech and words come from.
+        empty: why nothing could be scored; None where something was.
     """
 
     index: Path
@@ -92,10 +94,14 @@ class Summary:
     sections: tuple[Section, ...]
     summary: pl.DataFrame
     notes: tuple[str, ...]
+    empty: str | None = None
 
 
 def write_report(scored: Scored, out: Path, store: FolderStore, settings: ScoreAudioSettings) -> Summary:
     """Tables, statistics and the page of a scored recording."""
+    empty = why_nothing_scored(scored)
+    if empty is not None:
+        scored = dataclasses.replace(scored, notes=(f"{empty[:1].upper()}{empty[1:]}.", *scored.notes))
     track = track_tables(scored, settings)
     summary = summary_frame(track, SYSTEM, SECTIONS)
     told = provenance("score-audio", digest_value(settings))
@@ -119,7 +125,7 @@ def write_report(scored: Scored, out: Path, store: FolderStore, settings: ScoreA
     )
     index = build_recording_page(inputs, SYSTEM, SECTIONS, summary, out)
     return Summary(
-        index, scored.session.session_id, scored.recording.duration_s, SECTIONS, summary, scored.notes
+        index, scored.session.session_id, scored.recording.duration_s, SECTIONS, summary, scored.notes, empty
     )  # fmt: skip
 
 

@@ -88,6 +88,8 @@ def _table(name_or_path: str) -> dict[str, Any]:
         text = (resources.files("duplex_bench.profiles") / f"{name_or_path}.toml").read_text("utf-8")
         return tomllib.loads(text)
     path = Path(name_or_path)
+    if path.is_dir():
+        raise ProfileError(f"{name_or_path} is a folder: name a TOML file of settings (perhaps one in it)")
     if not path.is_file():
         raise ProfileError(f"{name_or_path}: no such profile: name one of {', '.join(shipped_profiles())} or a file")
     try:
@@ -130,9 +132,7 @@ def changed_profile(base: Profile, overlay: Mapping[str, Any]) -> tuple[Profile,
 def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
     """Settings in which two profiles, nested as in their TOML, differ; those that no score hangs on are left out."""
     return tuple(
-        change
-        for change in _changes(_leaves(before), _leaves(after))
-        if not _within(change.setting, (*_IDLE, "name"))
+        change for change in _changes(_leaves(before), _leaves(after)) if not _within(change.setting, (*_IDLE, "name"))
     )
 
 
