@@ -331,6 +331,7 @@ def items(
         history_s=profile.conversation.history_s,
         sample_rate_hz=profile.conversation.sample_rate_hz,
         gate=profile.gate,
+        reply_playback=profile.conversation.reply_playback,
     )
     made: list[Item] = []
     for session, stored in kept(sessions):

@@ -117,6 +117,7 @@ class ConversationSettings:
     """Corpus, labels, funnel and draw of the conversation track.
 
     ``point_judge`` reads around every point that passed the gates (P2: GPT-4o); None: the heuristic ranking alone.
+    With ``reply_playback`` what the other person then said is heard behind a turn end (ours; not in P2).
     """
 
     generator: GeneratorSettings
@@ -132,6 +133,7 @@ class ConversationSettings:
     history_s: float = 164.0
     sample_rate_hz: int = 24_000
     gap_fill_min_s: float = 0.35
+    reply_playback: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +202,10 @@ def load_profile(name_or_path: str) -> Profile:
         text = (resources.files("duplex_bench.profiles") / source).read_text("utf-8")
     else:
         path = Path(name_or_path)
+        known = ", ".join(shipped_profiles())
+        if path.is_dir():
+            raise ProfileError(f"{name_or_path} is a folder: name one of {known}, or a TOML file (perhaps one in it)")
         if not path.is_file():
-            known = ", ".join(shipped_profiles())
             raise ProfileError(f"{name_or_path}: no such profile: name one of {known}, or a TOML file")
         source = str(path)
         try:
