@@ -25,7 +25,6 @@ PATH: Final = "/v1/realtime?mode=audio"
 QUEUE_GRACE_S: Final = 1.0
 _BUSY: Final = 1013
 _BUSY_CODES: Final = frozenset({"service_unavailable", "queue_full", "worker_busy", "worker_connect_failed"})
-_TOO_LONG: Final = frozenset({"timeout", "context_full"})
 
 
 class RealtimeSession(MiniCpmSession):
@@ -91,7 +90,7 @@ class RealtimeSession(MiniCpmSession):
             return [PushEvent("flush", data={"name": "listen"})]
         if kind == "session.closed":
             reason = message.get("reason")
-            if reason in _TOO_LONG:
+            if reason == "context_full" or (reason == "timeout" and self._frames * SPEC.unit_s > CONTEXT_S / 2):
                 raise RefusedError(
                     f"the server ended the session: {reason}. It holds {CONTEXT_S:.0f} s and 8,192 tokens, "
                     "this item is longer"

@@ -81,7 +81,7 @@ class FlmConversation(ModelConversation):
             return
         words = reply.words()
         if words:
-            await self.send(bytes([TEXT]) + f" {words}".encode())
+            await self.send(bytes([TEXT]) + f" {words.lstrip()}".encode())
         if reply.over:
             await self._end_words()
         if reply.taken > 2 * FRAME:

@@ -152,7 +152,7 @@ class OmniConversation(MiniCpmConversation):
         active = self._active
         if active is None:
             return
-        active.text = f"{active.text} {unit.text}".strip()
+        active.text += unit.text
         active.sent_ms += len(unit.audio) * 1000 // OUT_RATE_HZ
         data = to_pcm16(unit.audio).astype("<i2").tobytes()
         cut = len(data) // 4 * 2 + 1
@@ -161,7 +161,7 @@ class OmniConversation(MiniCpmConversation):
                            format="pcm16", sample_rate_hz=16_000 if self.faults.wrong_rate else OUT_RATE_HZ,
                            metadata={"session_id": self.name, "epoch": self._epoch, "model_speak": True,
                                      "end_of_turn": unit.over})  # fmt: skip
-        await self._of(active, "response.output_audio_transcript.delta", delta=f" {unit.text}" if unit.text else "")
+        await self._of(active, "response.output_audio_transcript.delta", delta=unit.text)
         await self.moment("audio")
         if unit.over:
             await self._end("completed", None)

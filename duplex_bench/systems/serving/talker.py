@@ -45,10 +45,13 @@ class Reply:
         return piece
 
     def words(self) -> str:
-        """The words that belong to what was taken since this was last asked, by their share of the audio."""
+        """The words that belong to what was taken since this was last asked, by their share of the audio.
+
+        All but the first begin with a space, as pieces of a text do.
+        """
         words = self.text.split(" ")
         until = len(words) if self.over else round(len(words) * self.taken / len(self.audio))
-        piece = " ".join(words[self.told : until])
+        piece = " " * (0 < self.told < until) + " ".join(words[self.told : until])
         self.told = max(self.told, until)
         return piece
 
