@@ -1,6 +1,9 @@
 """The text-model ceiling of recall: the same question, answered by a model that reads the history (P2 4.3, App. E)."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import polars as pl
 
 from duplex_bench.conversation.cards import RECALL_METRICS, card
 from duplex_bench.conversation.recall_scoring import RUBRIC
@@ -8,10 +11,13 @@ from duplex_bench.conversation.recall_writing import answer_from_text, recall_pr
 from duplex_bench.judging.strict import matches
 from duplex_bench.records.items import Item
 from duplex_bench.records.score import Measurement, Question, Score
+from duplex_bench.reporting.inputs import Table, TrackTables
+from duplex_bench.reporting.tables.conversation_recall import by_history
 from duplex_bench.stages import judges
 from duplex_bench.stages.work import Task, resume
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value, stimulus_digest
+from duplex_bench.storage.frames import read_frame
 from duplex_bench.textmodels.model import TextModel
 
 TEXT_CEILING = "text_ceiling"
@@ -88,3 +94,22 @@ def _scores(item: Item, answer: str | None, verdicts: dict[str, str | None], min
     strict = bool(answer) and matches(item.reference.gold_answer or "", answer, min_share)
     return {"recall_answered": Score(float(bool(answer))), "recall_strict": Score(float(strict)),
             "recall_correct": judged}  # fmt: skip
+
+
+def ceiling_by_history(workspace: Workspace, track: TrackTables) -> Table | None:
+    """The ceiling's accuracy at every history length (P2 App. E), from the stored bounds; None without a ceiling."""
+    key = workspace.table_key(("conversation", "bounds"), None)
+    if track.track != "conversation" or not workspace.store.exists(key):
+        return None
+    stored = read_frame(workspace.store, key)
+    mine = stored.filter((pl.col("system") == TEXT_CEILING) & pl.col("metric").is_in(list(RECALL_METRICS)))
+    if not mine.height:
+        return None
+    made = by_history(replace(track, measurements=mine.select(track.measurements.columns)))
+    return replace(
+        made,
+        id="conversation-text-ceiling",
+        title="Conversation: text-model ceiling by history length",
+        caption="The recall questions answered by a text model that reads the same history: what can be known from it. "
+        "Scored as the systems in the table of recall by history length are.",
+    )

@@ -18,7 +18,7 @@ from duplex_bench.stages import conversation, scoring
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
-from duplex_bench.stages.recall_ceiling import TEXT_CEILING
+from duplex_bench.stages.recall_ceiling import TEXT_CEILING, ceiling_by_history
 from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.result import StageResult
@@ -135,7 +135,11 @@ def report(
         if predicted is not None:
             extra.append(predicted)
         extra += sensitivity_tables(track)
-        for made in (second_judge_table(workspace, track), repeat_variance(workspace, track)):
+        for made in (
+            second_judge_table(workspace, track),
+            repeat_variance(workspace, track),
+            ceiling_by_history(workspace, track),
+        ):
             if made is not None:
                 extra.append(made)
     run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]

@@ -30,6 +30,10 @@ from duplex_bench.textmodels.settings import ModelSettings
 
 pytestmark = pytest.mark.unit
 
+EVERY_TABLE = (
+    "items", "rollouts", "activity", "words", "judgements", "measurements", "statistics", "comparisons",
+)  # fmt: skip
+
 
 def profile(small, **settings):
     table = copy.deepcopy(small)
@@ -205,6 +209,38 @@ def test_the_text_ceiling_answers_after_every_history_and_is_judged_like_a_syste
         assert score.score.value == due, score
     assert counts["text_ceiling_computed"] == len(probes.items)
     assert recall_ceiling.text_ceiling(probes.workspace, probes.items) == ([], {})
+
+
+def test_the_ceiling_has_a_row_for_every_history_length(probes, monkeypatch):
+    model = ModelSettings(vendor="openai", model="test")
+    track = probes.workspace.profile.conversation
+    asked = replace(track, recall=replace(track.recall, model=model))
+    workspace = replace(probes.workspace, profile=replace(probes.workspace.profile, conversation=asked))
+    # The model knows every answer.
+    right = {one.reference.attributes["question"]: one.reference.gold_answer for one in probes.items}
+    monkeypatch.setattr(recall_ceiling, "TextModel", ReadsTheHistory(right))
+    items = {item.item_id: item for item in probes.items}
+    scores, _ = recall_ceiling.text_ceiling(workspace, probes.items)
+    rows = [evaluation.measurement_row(recall_ceiling.TEXT_CEILING, "", items[one.item_id], one) for one in scores]
+    empty = {name: pl.DataFrame(schema=dict(getattr(schemas, name.upper()))) for name in EVERY_TABLE}
+    tables = TrackTables(
+        track="conversation", cards=scoring.metric_cards("conversation"), **{**empty, "items": probes.all_items()}
+    )
+    assert recall_ceiling.ceiling_by_history(workspace, tables) is None
+    key = workspace.table_key(("conversation", "bounds"), None)
+    write_frame(workspace.store, key, pl.DataFrame(rows, schema=dict(schemas.MEASUREMENTS)))
+    found = recall_ceiling.ceiling_by_history(workspace, tables).frame
+    due = {}
+    for item in probes.items:
+        length = float(item.reference.attributes["history_target_s"])
+        due[item.condition, length] = due.get((item.condition, length), 0) + 1
+    assert {(row["kind"], row["history_s"]): row["n_points"] for row in found.iter_rows(named=True)} == due
+    assert len({length for _, length in due}) > 1
+    for row in found.iter_rows(named=True):
+        # One point has no rate.
+        expected = 1.0 if row["n_points"] > 1 else None
+        assert (row["judged"], row["strict"]) == (expected, expected)
+    assert found["judged"].drop_nulls().len() > 0
 
 
 def test_a_second_judge_stands_beside_the_first_and_the_matcher(probes):
