@@ -103,7 +103,8 @@ class SystemCard(BaseModel):
         uses_cache: In-process only: the callable also takes the keyword ``store`` (an ``ObjectStore`` or None).
         model_id: The model, as its vendor names the version; empty for a policy.
         provider: Whose limits apply to it, for run tags; empty if nobody's.
-        max_inflight: Sessions at a time.
+        gpu: It needs a GPU of this machine, for run tags.
+        max_inflight: Sessions at a time within a run.
         needs_env: Variables that must be set for it to run here; ``A|B`` for either. Without them it is passed over.
         on_request: Run only when it is named.
         epoch: Raise it to run a drifting hosted model anew on purpose.
@@ -130,6 +131,7 @@ class SystemCard(BaseModel):
     uses_cache: bool = False
     model_id: str = ""
     provider: str = ""
+    gpu: bool = False
     max_inflight: int = Field(default=1, ge=1)
     needs_env: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*(\|[A-Z][A-Z0-9_]*)*$")], ...] = ()
     on_request: bool = False
