@@ -1,7 +1,9 @@
 """Stages with quick engines: noise for speech, words from the gate. Tested is which work is done, not hearing."""
 
 import importlib
+import importlib.util
 import pkgutil
+import shutil
 import sys
 import types
 from pathlib import Path
@@ -107,3 +109,31 @@ def small_workspace():
         return Workspace(folder, parse_profile(table, "test"))
 
     return build
+
+
+def _planted_run():
+    name = "planted_run"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+# Test modules import it by its name.
+_planted_run()
+
+
+@pytest.fixture(scope="session")
+def kept_run(tmp_path_factory):
+    return tmp_path_factory.mktemp("run") / "data"
+
+
+@pytest.fixture
+def run(quick_engines, small_workspace, kept_run, tmp_path):
+    """A run of both tracks in a folder of the test's own; made once, then copied."""
+    if not kept_run.exists():
+        _planted_run().build(kept_run, small_workspace, quick_engines)
+    shutil.copytree(kept_run, tmp_path / "data")
+    return small_workspace(tmp_path / "data", _planted_run().three_pairs(small_workspace))

@@ -1,118 +1,28 @@
 """Trace, rescore and compare over a small run with planted speech, whose truth is worked out here by hand."""
 
-import copy
-import inspect
 import json
-import shutil
 from dataclasses import replace
 
 import polars as pl
 import pytest
+from planted_run import AT_S, SPOKEN_S, keep
 from rich.console import Console
 
 from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM
 from duplex_bench.records.tables import MEASUREMENTS
-from duplex_bench.stages import cards, conversation, evaluation, multiparty, rollout_tasks, summary
+from duplex_bench.stages import rollout_tasks
 from duplex_bench.stages.compare import compare
 from duplex_bench.stages.profile import ProfileError
 from duplex_bench.stages.rescore import rescore
 from duplex_bench.stages.rescore_moves import changed_rankings
 from duplex_bench.stages.rescore_scope import RescoreRefusedError, changed_profile, overlay_of
-from duplex_bench.stages.rollouts import rollouts as run_rollouts
 from duplex_bench.stages.stored_run import required
 from duplex_bench.stages.trace import TraceError, trace
-from duplex_bench.stages.transcript_reference import transcript_reference
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_bytes
 from duplex_bench.storage.frames import read_frame, write_frame
-from duplex_bench.systems.card import SystemCard
 
 pytestmark = pytest.mark.unit
-
-# The planted system speaks one second of noise at each.
-AT_S = [14.5, 22.0, 27.5, 33.0, 41.0]
-SPOKEN_S = 1.0
-
-
-def policy(name, adapter, **settings):
-    return SystemCard(name=name, title=name, family="policy", adapter=adapter, settings=settings, licence="test")
-
-
-def keep(workspace, track, name, frame, system=None):
-    write_frame(workspace.store, workspace.table_key((track, name), system), frame)
-
-
-def run_all(workspace, track, items, chosen):
-    """What the graph does with one track, tables stored where the graph stores them."""
-    keep(workspace, track, "items", items)
-    scores = {}
-    for name, card in chosen.items():
-        keep(workspace, "systems", "cards", cards.card_table(card).frame, name)
-        rolled = run_rollouts(workspace, track, items, card).frame
-        heard = evaluation.activity(workspace, track, rolled, name).frame
-        said = evaluation.words(workspace, track, rolled, name).frame
-        judged = evaluation.judgements(workspace, track, items, rolled, heard, said, name).frame
-        scored = evaluation.measurements(workspace, track, items, rolled, heard, said, judged, name).frame
-        for stage, frame in (("rollouts", rolled), ("activity", heard), ("words", said), ("judgements", judged),
-                             ("measurements", scored)):  # fmt: skip
-            keep(workspace, track, stage, frame, name)
-        scores[name] = scored
-    beside = None
-    if track == "multiparty":
-        beside = transcript_reference(workspace, required(workspace, track, "pairs"), items).measurements.frame
-        keep(workspace, track, "transcript_reference", beside)
-    estimates, comparisons = summary.aggregate(workspace, track, scores, beside)
-    keep(workspace, track, "statistics", estimates.frame)
-    keep(workspace, track, "comparisons", comparisons.frame)
-
-
-def multiparty_items(workspace):
-    scenarios = multiparty.scenarios(workspace).frame
-    pairs = multiparty.pairs(workspace, scenarios).frame
-    speech = multiparty.utterance_speech(workspace, pairs).frame
-    scenes = multiparty.scenes(workspace, pairs, speech).frame
-    keep(workspace, "multiparty", "pairs", pairs)
-    keep(workspace, "multiparty", "scenes", scenes)
-    return multiparty.items(workspace, pairs, scenes).frame
-
-
-def conversation_items(workspace):
-    sessions = conversation.lively_sessions(workspace).frame
-    filled = conversation.gap_fill(workspace, sessions).frame
-    labels = conversation.engine_labels(workspace, sessions, filled).frame
-    candidates = conversation.candidates(workspace, sessions, filled, labels).frame
-    points = conversation.points(workspace, candidates).frame
-    return conversation.items(workspace, sessions, filled, labels, points).frame
-
-
-def three_pairs(small_workspace):
-    """The small profile's table with three pairs, so that there are clusters to compare."""
-    table = copy.deepcopy(inspect.signature(small_workspace).parameters["table"].default)
-    table["multiparty"]["grammar"]["n_pairs"] = 3
-    return table
-
-
-@pytest.fixture(scope="module")
-def kept_run(tmp_path_factory):
-    return tmp_path_factory.mktemp("run") / "data"
-
-
-@pytest.fixture
-def run(quick_engines, small_workspace, kept_run, tmp_path):
-    """A run of both tracks in a folder of the test's own; made once, then copied."""
-    table = three_pairs(small_workspace)
-    if not kept_run.exists():
-        made = small_workspace(kept_run, table)
-        chosen = {
-            "silent": policy("silent", "duplex_bench.systems.adapters.never_speak:create"),
-            "early": policy("early", quick_engines, at_s=AT_S),
-            "twin": policy("twin", quick_engines, at_s=AT_S),
-        }
-        run_all(made, "multiparty", multiparty_items(made), chosen)
-        two = {name: chosen[name] for name in ("silent", "early")}
-        run_all(made, "conversation", conversation_items(made), two)
-    shutil.copytree(kept_run, tmp_path / "data")
-    return small_workspace(tmp_path / "data", table)
 
 
 def tables_of(workspace):
