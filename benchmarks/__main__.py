@@ -10,7 +10,7 @@ import benchmarks
 def main() -> int:
     """Run the benchmarks named on the command line, or all."""
     names = sys.argv[1:] or [
-        module.name for module in pkgutil.iter_modules(benchmarks.__path__) if module.name != "__main__"
+        module.name for module in pkgutil.iter_modules(benchmarks.__path__) if not module.name.startswith("_")
     ]
     failed = []
     for name in names:

@@ -61,9 +61,9 @@ class Manner:
 def manners() -> list[Manner]:
     """The systems, from quiet and late to eager and early; some nearly alike, so that ties and pairs both occur."""
     return [
-        Manner(f"system-{place:02d}", 0.3 + 0.1 * (place % 5), 0.75 + 0.02 * place, 0.02 + 0.02 * place, 0.5 + 0.04 * place)
-        for place in range(N_SYSTEMS)
-    ]  # fmt: skip
+        Manner(f"system-{n:02d}", 0.3 + 0.1 * (n % 5), 0.75 + 0.02 * n, 0.02 * (n + 1), 0.5 + 0.04 * n)
+        for n in range(N_SYSTEMS)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

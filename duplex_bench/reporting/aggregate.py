@@ -151,7 +151,9 @@ def condition_differences(
                 for side in sides
             )
             clusters = pl.concat([side["cluster"] for side in sides]).n_unique()
-            low, high = percentile_interval(first - second, settings.level) if clusters > 1 else (np.nan, np.nan)
+            low, high = np.nan, np.nan
+            if clusters > 1:
+                low, high = percentile_interval(first - second, settings.level, clusters)
             rows.append(
                 {"system": system, "metric": card.id, "first": conditions[0], "second": conditions[1],
                  "difference": centers[0] - centers[1], "low": known_or_none(low), "high": known_or_none(high),

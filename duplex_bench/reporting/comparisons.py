@@ -53,14 +53,9 @@ def pairs_of(
         return []
     k = len(draws.labels)
     columns = [_both_present(values, pair) for pair in pairs]
-    sizes, ours, theirs = (
-        np.column_stack([np.bincount(owner[shared], part, k) for shared, part in parts])
-        for parts in (
-            [(shared, None) for shared in columns],
-            [(shared, values[shared, a]) for shared, (a, _) in zip(columns, pairs, strict=True)],
-            [(shared, values[shared, b]) for shared, (_, b) in zip(columns, pairs, strict=True)],
-        )
-    )
+    sizes = _sums([(shared, np.ones(len(owner))) for shared in columns], owner, k)
+    ours = _sums([(shared, values[:, a]) for shared, (a, _) in zip(columns, pairs, strict=True)], owner, k)
+    theirs = _sums([(shared, values[:, b]) for shared, (_, b) in zip(columns, pairs, strict=True)], owner, k)
     if bootstrap_statistic(card) == "mean":
         again = mean_replicates(ours, sizes, draws) - mean_replicates(theirs, sizes, draws)
     else:
@@ -71,8 +66,8 @@ def pairs_of(
                 for shared, (a, b) in zip(columns, pairs, strict=True)
             ]
         )
-    intervals = percentile_intervals(again, settings.level)
     held = sizes > 0
+    intervals = percentile_intervals(again, settings.level, held.sum(axis=0).tolist())
     p_values = sign_flip_tests(
         np.where(held, ours - theirs, np.nan),
         rng=generator_from("sign-flip/2", *seed_names, card.id),
@@ -107,6 +102,14 @@ def pairs_of(
     return found + marginal
 
 
+def _sums(
+    parts: Sequence[tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]], owner: npt.NDArray[np.int64], k: int
+) -> npt.NDArray[np.float64]:
+    """Sums by cluster (k, m) of each part's chosen windows."""
+    sums = [np.bincount(owner[chosen], values[chosen], k) for chosen, values in parts]
+    return np.column_stack(sums).astype(np.float64)
+
+
 def _by_window(
     rows: pl.DataFrame, names: Sequence[str], draws: Multiplicities
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
@@ -134,8 +137,8 @@ def _comparable(
 
 
 def _both_present(values: npt.NDArray[np.float64], pair: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    present: npt.NDArray[np.bool_] = ~np.isnan(values[:, list(pair)]).any(axis=1)
-    return present
+    a, b = pair
+    return ~(np.isnan(values[:, a]) | np.isnan(values[:, b]))
 
 
 def _detectable(differences: npt.NDArray[np.float64], settings: AggregateSettings) -> float | None:

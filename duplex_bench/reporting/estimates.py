@@ -1,7 +1,7 @@
 """One estimate: the card's statistic of the windows that have a value, with its interval or the reason for none."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,9 @@ from duplex_bench.statistics import Multiplicities, mean_replicates, percentile_
 from duplex_bench.statistics.weighted_median import weighted_medians
 
 Row = dict[str, Any]
+
+# Below this many clusters, or clusters with the rarer outcome, a bootstrap interval covers less than it says (ours).
+FEW_CLUSTERS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +81,9 @@ def estimate(
         low, high = wilson_interval(int(values[0]) * n_clusters, n_clusters, settings.level)
         method = f"{percent} Wilson interval over {n_clusters} clusters, since every window has the same value"
     else:
-        low, high = percentile_interval(resampled(values, index, card, draws), settings.level)
+        low, high = percentile_interval(resampled(values, index, card, draws), settings.level, n_clusters)
         method = f"{percent} cluster bootstrap, {settings.n_resamples} resamples of {n_clusters} clusters"
+        method += _caution(values, index, card)
     return {
         **counted,
         **shape,
@@ -90,6 +94,19 @@ def estimate(
         "reason": reason,
         "tie_group": None,
     }
+
+
+def _caution(values: npt.NDArray[np.float64], index: npt.NDArray[np.int64], card: MetricCard) -> str:
+    """What an interval cannot promise: docs/statistics.md has the simulations behind both limits."""
+    n_clusters = len(np.unique(index))
+    if n_clusters < FEW_CLUSTERS:
+        return f"; {n_clusters} clusters are few: its true level may be lower"
+    if card.statistic == "rate":
+        rarer = 1.0 if values.mean() <= 0.5 else 0.0
+        held = len(np.unique(index[values == rarer]))
+        if held < FEW_CLUSTERS:
+            return f"; the rarer outcome is in {held} clusters only: its true level may be lower"
+    return ""
 
 
 def resampled(

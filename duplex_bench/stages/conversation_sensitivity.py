@@ -77,7 +77,7 @@ def _interval(tables: TrackTables, system: str, row: TakeoverRow) -> tuple[float
     found = cluster_bootstrap(
         np.asarray(row.outcomes), np.asarray(row.clusters), "mean",
         rng=generator_from("boundary-shifts/1", system, row.group),
-        n_resamples=tables.analysis.n_resamples, level=tables.analysis.level,
+        n_resamples=tables.analysis.n_resamples, level=tables.analysis.level, few_clusters=True,
     )  # fmt: skip
     return found.low, found.high
 

@@ -3,15 +3,18 @@
 A resample draws as many clusters as there are, with replacement; what matters of it is how often each cluster was
 drawn. These multiplicities, (n_resamples, n_clusters), turn means and ratios into one matrix product and medians
 into weighted medians. One matrix serves every system and metric, which also pairs their replicates.
-(Efron and Tibshirani 1993, chapters 8 and 13; Cameron, Gelbach and Miller 2008 for clusters.)
+(Efron and Tibshirani 1993, chapters 8 and 13; Cameron, Gelbach and Miller 2008 for clusters; docs/statistics.md has
+the coverage.)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, stdtrit
 
 from duplex_bench.statistics.clusters import Floats, present
 from duplex_bench.statistics.intervals import UNDEFINED, Interval, checked_level
@@ -100,7 +103,7 @@ def replicates(values: npt.ArrayLike, clusters: npt.ArrayLike, statistic: Statis
     return np.array([statistic(sample) if len(sample) else np.nan for sample in samples], dtype=np.float64)
 
 
-def mean_replicates(sums: Floats, sizes: Floats, draws: Multiplicities) -> Floats:
+def mean_replicates(sums: npt.ArrayLike, sizes: npt.ArrayLike, draws: Multiplicities) -> Floats:
     """Means of many sets of values on every resample, by one matrix product.
 
     Args:
@@ -122,22 +125,45 @@ def mean_replicates(sums: Floats, sizes: Floats, draws: Multiplicities) -> Float
     return _divide(both[:, :m], both[:, m:])
 
 
-def percentile_intervals(estimates: Floats, level: float = 0.95) -> list[Interval]:
-    """``percentile_interval`` of each column of (n_resamples, m)."""
-    checked_level(level)
-    if np.isnan(estimates).any():
-        return [percentile_interval(column, level) for column in estimates.T]
-    bounds = np.quantile(estimates, [(1 - level) / 2, (1 + level) / 2], axis=0)
+def percentile_intervals(
+    estimates: Floats, level: float = 0.95, n_clusters: Sequence[int] | None = None
+) -> list[Interval]:
+    """``percentile_interval`` of each column of (n_resamples, m), with the number of clusters of each."""
+    tails = [_tail(level, None if n_clusters is None else n_clusters[place]) for place in range(estimates.shape[1])]
+    if np.isnan(estimates).any() or len(set(tails)) > 1:
+        return [_central(column, tail) for column, tail in zip(estimates.T, tails, strict=True)]
+    if not tails:
+        return []
+    bounds = np.quantile(estimates, [tails[0], 1 - tails[0]], axis=0)
     return [Interval(float(low), float(high)) for low, high in bounds.T]
 
 
-def percentile_interval(estimates: Floats, level: float = 0.95) -> Interval:
-    """Central interval of replicates, of those that are defined; NaN bounds if none is."""
-    checked_level(level)
+def percentile_interval(estimates: Floats, level: float = 0.95, n_clusters: int | None = None) -> Interval:
+    """Central interval of replicates, of those that are defined; NaN bounds if none is.
+
+    Args:
+        estimates: float64 (n_resamples,).
+        level: confidence level.
+        n_clusters: where given, the tails are made smaller to Phi(-t sqrt(k / (k - 1))), t the quantile of Student's
+            t with k - 1 degrees of freedom: with few clusters plain percentiles are too narrow, by the factor
+            sqrt((k - 1) / k) and by taking the normal quantile for t (Hesterberg 2015, "expanded percentile").
+    """
+    return _central(estimates, _tail(level, n_clusters))
+
+
+def _tail(level: float, n_clusters: int | None) -> float:
+    """Share of the replicates below the interval."""
+    tail = (1 - checked_level(level)) / 2
+    if n_clusters is None or n_clusters < 2:
+        return tail
+    return float(ndtr(stdtrit(n_clusters - 1, tail) * sqrt(n_clusters / (n_clusters - 1))))
+
+
+def _central(estimates: Floats, tail: float) -> Interval:
     known = estimates[~np.isnan(estimates)]
     if len(known) == 0:
         return UNDEFINED
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(known, [tail, 1 - tail])
     return Interval(float(low), float(high))
 
 
@@ -149,6 +175,7 @@ def cluster_bootstrap(
     rng: np.random.Generator,
     n_resamples: int = DEFAULT_RESAMPLES,
     level: float = 0.95,
+    few_clusters: bool = False,
 ) -> Interval:
     """Percentile interval of a statistic under resampling of whole clusters.
 
@@ -162,6 +189,7 @@ def cluster_bootstrap(
         rng: source of the draws.
         n_resamples: number of resamples.
         level: confidence level.
+        few_clusters: widen for the number of clusters, see ``percentile_interval``.
 
     Returns:
         The interval; NaN bounds with fewer than two clusters that hold a value.
@@ -174,7 +202,8 @@ def cluster_bootstrap(
     draws = multiplicities(labels, rng, n_resamples)
     if len(draws.labels) < 2:
         return UNDEFINED
-    return percentile_interval(replicates(rows, labels, statistic, draws), level)
+    again = replicates(rows, labels, statistic, draws)
+    return percentile_interval(again, level, len(draws.labels) if few_clusters else None)
 
 
 def paired_cluster_bootstrap(
@@ -187,6 +216,7 @@ def paired_cluster_bootstrap(
     draws: Multiplicities | None = None,
     n_resamples: int = DEFAULT_RESAMPLES,
     level: float = 0.95,
+    few_clusters: bool = False,
 ) -> Interval:
     """Percentile interval of statistic(a) - statistic(b), both on the same resample of clusters.
 
@@ -201,6 +231,7 @@ def paired_cluster_bootstrap(
         draws: multiplicities of at least these clusters, to share between comparisons.
         n_resamples: number of resamples, without ``draws``.
         level: confidence level.
+        few_clusters: widen for the number of clusters, see ``percentile_interval``.
 
     Returns:
         The interval; NaN bounds with fewer than two clusters in common.
@@ -215,11 +246,12 @@ def paired_cluster_bootstrap(
     width = 1 if left.ndim == 1 else left.shape[1]
     rows, labels = present(np.hstack([left.reshape(-1, width), right.reshape(-1, width)]), clusters)
     draws = drawn_or_given(labels, rng, draws, n_resamples)
-    if len(np.unique(labels)) < 2:
+    k = len(np.unique(labels))
+    if k < 2:
         return UNDEFINED
     sides = (rows[:, :width], rows[:, width:]) if left.ndim == 2 else (rows[:, 0], rows[:, 1])
     ours, theirs = (replicates(side, labels, statistic, draws) for side in sides)
-    return percentile_interval(ours - theirs, level)
+    return percentile_interval(ours - theirs, level, k if few_clusters else None)
 
 
 def _divide(upper: Floats, lower: Floats) -> Floats:

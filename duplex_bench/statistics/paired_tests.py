@@ -64,7 +64,7 @@ def equivalence_test(
 ) -> Equivalence:
     """Two one-sided tests (Schuirmann 1987) by cluster bootstrap: is the mean difference within +-``margin``?
 
-    Equivalent if the 1 - 2 alpha percentile interval lies strictly inside the margin.
+    Equivalent if the 1 - 2 alpha percentile interval, widened for few clusters, lies strictly inside the margin.
 
     Args:
         differences: a - b by item (n,); NaN where either is missing.
@@ -84,10 +84,11 @@ def equivalence_test(
         raise ValueError(f"alpha {alpha}: give a share between 0 and 0.5")
     rows, labels = present(differences, clusters)
     draws = drawn_or_given(labels, rng, draws, n_resamples)
-    if len(np.unique(labels)) < 2:
+    k = len(np.unique(labels))
+    if k < 2:
         return Equivalence(nan, UNDEFINED, nan, margin, None)
     means = replicates(rows, labels, "mean", draws)
-    interval = percentile_interval(means, 1 - 2 * alpha)
+    interval = percentile_interval(means, 1 - 2 * alpha, k)
     means = means[~np.isnan(means)]
     beyond = max(int((means <= -margin).sum()), int((means >= margin).sum()))
     inside = -margin < interval.low and interval.high < margin

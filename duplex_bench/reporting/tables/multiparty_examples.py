@@ -1,6 +1,8 @@
 """Qualitative examples chosen by rule, with what was said and the judge's reason (P1 A6)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import polars as pl
@@ -45,19 +47,24 @@ RULES: Final = (
 )  # fmt: skip
 
 
+def _verdicts(judgements: pl.DataFrame, rollouts: Sequence[str]) -> dict[tuple[str, str, str], dict[str, Any]]:
+    mine = judgements.filter(pl.col("rollout_key").is_in(list(rollouts)))
+    return {(row["rollout_key"], row["window_id"], row["rubric"]): row for row in mine.to_dicts()}
+
+
 def qualitative(tables: TrackTables, frame: pl.DataFrame) -> Table:
     """The first windows of each rule, system and condition in the order of a hash of item and window: nobody picks."""
-    judged = {
-        (row["rollout_key"], row["window_id"], row["rubric"]): row for row in tables.judgements.iter_rows(named=True)
-    }
     rows: list[dict[str, Any]] = []
+    order = cache(lambda item, window: digest_value("example", item, window))
+    limit = tables.analysis.examples_per_rule
     for rule in RULES:
         found = frame.filter((pl.col("metric") == rule.metric) & rule.where)
         for _, part in found.sort("system", "condition").group_by("system", "condition", maintain_order=True):
-            ordered = sorted(
-                part.iter_rows(named=True), key=lambda row: digest_value("example", row["item_id"], row["window_id"])
-            )
-            for row in ordered[: tables.analysis.examples_per_rule]:
+            windows = part.select("item_id", "window_id")
+            places = sorted(range(windows.height), key=[order(*window) for window in windows.iter_rows()].__getitem__)
+            ordered = part[places[:limit]].to_dicts()
+            judged = _verdicts(tables.judgements, [row["rollout_key"] for row in ordered])
+            for row in ordered:
                 verdict = judged.get((row["rollout_key"], row["window_id"], rule.rubric or ""), {})
                 said = _shortened(row["answer"] if rule.metric == "answer_accuracy" else row["text"])
                 rows.append(

@@ -56,7 +56,9 @@ def addressing(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
         only = [int(((one == 1) & (other == 0)).sum()) for one, other in ((explicit, implicit), (implicit, explicit))]
         clusters = both["cluster"].to_numpy()
         names = (system, metric)
-        low, high = paired_cluster_bootstrap(explicit, implicit, clusters, "mean", draws=draws, level=analysis.level)
+        low, high = paired_cluster_bootstrap(
+            explicit, implicit, clusters, "mean", draws=draws, level=analysis.level, few_clusters=True
+        )
         margin, alpha = analysis.equivalence_margin, 1 - analysis.level
         if sum(only):
             alike = equivalence_test(explicit - implicit, clusters, margin, draws=draws, alpha=alpha)
@@ -249,7 +251,7 @@ def acoustics(tables: TrackTables, frame: pl.DataFrame) -> Table:
         before, after, clusters = mine["clean"].to_numpy(), mine["value"].to_numpy(), mine["cluster"].to_numpy()
         low, high = paired_cluster_bootstrap(
             after, before, clusters, rng=generator_from("acoustics/1", system, metric, kind, addressing_form),
-            n_resamples=tables.analysis.n_resamples, level=tables.analysis.level,
+            n_resamples=tables.analysis.n_resamples, level=tables.analysis.level, few_clusters=True,
         )  # fmt: skip
         p = sign_flip_test(after - before, clusters, rng=generator_from("acoustics-flips/1", system, metric, kind))
         rows.append(
