@@ -25,6 +25,8 @@ from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
 from duplex_bench.storage.digests import canonical_json, digest_value, seed_from, stimulus_digest
 
 STREAM_RATE_HZ: Final = 24_000
+EVENTS_KIND: Final = "jsonl.gz"
+"""Kind of the blob that holds a rollout's event log."""
 MAX_ATTEMPTS: Final = 3
 # Before the second attempt of a realtime rollout; doubled for each further one (ours).
 BACKOFF_S: Final = 2.0
@@ -200,7 +202,7 @@ def _attempt(
 
 def read_events(digest: str, blobs: BlobStore) -> list[dict[str, Any]]:
     """The event log that ``run_item`` stored; raises KeyError if there is none."""
-    return [json.loads(line) for line in gzip.decompress(blobs.get(digest, "jsonl.gz")).splitlines()]
+    return [json.loads(line) for line in gzip.decompress(blobs.get(digest, EVENTS_KIND)).splitlines()]
 
 
 def _store_audio(result: RolloutResult, blobs: BlobStore) -> str:
@@ -221,7 +223,7 @@ def _store_events(result: RolloutResult, omitted: tuple[str, ...], blobs: BlobSt
         "timeline_s": result.timeline_s,
     }
     lines = "".join(canonical_json(event) + "\n" for event in [head, *result.events])
-    return blobs.put(gzip.compress(lines.encode(), compresslevel=6, mtime=0), "jsonl.gz")
+    return blobs.put(gzip.compress(lines.encode(), compresslevel=6, mtime=0), EVENTS_KIND)
 
 
 def _at_rate(part: AudioSlice, rate_hz: int, blobs: BlobStore) -> npt.NDArray[np.float32]:

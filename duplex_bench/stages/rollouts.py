@@ -1,7 +1,7 @@
 """Every item run on one system: what is planned, what is done already, and how each run ended."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,7 +15,7 @@ from duplex_bench.records.rollouts import RolloutRecord
 from duplex_bench.rollout import realtime
 from duplex_bench.rollout.frame_stepped import DRIVER_VERSION
 from duplex_bench.rollout.plan import StreamPlan, plan_for
-from duplex_bench.rollout.record import execution_key
+from duplex_bench.rollout.record import EVENTS_KIND, execution_key
 from duplex_bench.stages import rollout_tasks
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
@@ -144,6 +144,18 @@ def _resumed(
         pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
         (str(workspace.data), card.model_dump_json(), card.name),
     )
+
+
+def _stored_whole(workspace: Workspace, payloads: Sequence[str]) -> set[str]:
+    """Records whose audio and events are in the store: one that lost a write after the fact costs a rerun, no run."""
+    blobs = workspace.blobs
+    needs: dict[str, tuple[str, ...]] = {}
+    for payload in payloads:
+        record = from_json(RolloutRecord, payload)
+        kinds = ((record.listener_audio, "flac"), (record.events, EVENTS_KIND))
+        needs[payload] = tuple(blobs.key(digest, kind) for digest, kind in kinds if digest is not None)
+    gone = workspace.store.missing(sorted({key for keys in needs.values() for key in keys}))
+    return {payload for payload, keys in needs.items() if not gone.intersection(keys)}
 
 
 def _row(one: PlannedRollout, card: SystemCard, track: Track, done: WorkDone) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """Work by content key: what is finished is reused, what fails is counted, an interrupt loses nothing finished."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from typing import Literal
@@ -49,6 +49,7 @@ def resume(
     executor: Executor | None = None,
     common: tuple[object, ...] = (),
     final: Callable[[str], bool] = bool,
+    intact: Callable[[Sequence[str]], Collection[str]] | None = None,
 ) -> WorkDone:
     """Run ``function(*common, argument) -> JSON`` for every task whose key has no finished record.
 
@@ -57,22 +58,70 @@ def resume(
 
     With an executor the function must be importable by name. An item that raises ValueError or OSError is recorded
     as failed and the rest goes on; it is tried again by the next run. Whatever ends the stage, finished items are kept.
+
+    Only one run at a time computes for a ledger: another waits, and then finds the work done.
+
+    Args:
+        ledger: what is finished.
+        stage: name, for progress.
+        tasks: all that is wanted.
+        function: makes one result.
+        executor: where it runs; None for here.
+        common: its first arguments.
+        final: whether a payload is kept for good.
+        intact: those of finished payloads whose data is still stored; others are made again. Default: all.
+
+    Raises:
+        LeaseLostError: this run gave no sign of life for so long that another took over.
     """
     done = WorkDone()
+    waiting = _split(ledger, tasks, intact, done)
+    if not waiting:
+        _tell(stage, done, len(done.reused))
+        return done
+    with ledger.leased(lambda holder: progress.tell(progress.Progress(f"{stage}: waits for {holder}", 0, 0))) as lease:
+        # What another run finished while this one waited is not done again.
+        waiting = _split(ledger, tasks, intact, done)
+        _compute(ledger, stage, waiting, function, executor, common, final, done, lease.check)
+    return done
+
+
+def _split(
+    ledger: ItemLedger,
+    tasks: Sequence[Task],
+    intact: Callable[[Sequence[str]], Collection[str]] | None,
+    done: WorkDone,
+) -> list[Task]:
+    """Note in ``done`` what is finished; the tasks that are not, each key once."""
     finished = ledger.finished()
+    found = {task.key: finished[task.key].payload for task in tasks if task.key in finished}
+    if intact is not None:
+        whole = set(intact(list(found.values())))
+        found = {key: payload for key, payload in found.items() if payload in whole}
+    done.payloads, done.reused = found, list(found)
     waiting: dict[str, Task] = {}
     for task in tasks:
-        if task.key in finished:
-            done.payloads[task.key] = finished[task.key].payload
-            done.reused.append(task.key)
-        else:
+        if task.key not in found:
             waiting.setdefault(task.key, task)
-    done.reused = list(dict.fromkeys(done.reused))
+    return list(waiting.values())
+
+
+def _compute(
+    ledger: ItemLedger,
+    stage: str,
+    waiting: Sequence[Task],
+    function: Callable[..., str],
+    executor: Executor | None,
+    common: tuple[object, ...],
+    final: Callable[[str], bool],
+    done: WorkDone,
+    still_ours: Callable[[], None],
+) -> None:
     total = len(done.reused) + len(waiting)
     _tell(stage, done, total)
     try:
         with progress.engine_clock.running():
-            for task, payload, error in _run(list(waiting.values()), function, executor, common, ledger.flush):
+            for task, payload, error in _run(waiting, function, executor, common, ledger.flush, still_ours):
                 if error:
                     done.failed[task.key] = error
                     ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
@@ -84,7 +133,6 @@ def resume(
                 _tell(stage, done, total)
     finally:
         ledger.flush()
-    return done
 
 
 def _tell(stage: str, done: WorkDone, total: int) -> None:
@@ -98,9 +146,11 @@ def _run(
     executor: Executor | None,
     common: tuple[object, ...],
     while_waiting: Callable[[], None],
+    still_ours: Callable[[], None],
 ) -> Iterator[tuple[Task, str, str]]:
     if executor is None:
         for task in tasks:
+            still_ours()
             try:
                 yield task, function(*common, task.argument), ""
             except (ValueError, OSError) as error:
@@ -110,6 +160,7 @@ def _run(
     queue = iter(tasks)
     try:
         while True:
+            still_ours()
             # Only a few items are handed over at a time, so that an interrupt waits for those and no more.
             for waiting in itertools.islice(queue, IN_FLIGHT_PER_RUN - len(running)):
                 running[executor.submit(function, *common, waiting.argument)] = waiting

@@ -50,6 +50,10 @@ class CachedStore:
         """Whether the remote store has the object."""
         return self.remote.exists(key)
 
+    def missing(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` that the remote store has not got."""
+        return self.remote.missing(keys)
+
     def stamp(self, key: str) -> str:
         """A text that changes when the object does; empty where there is none."""
         return self.remote.stamp(key)

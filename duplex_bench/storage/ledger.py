@@ -8,11 +8,13 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
 from duplex_bench.storage.digests import canonical_json
+from duplex_bench.storage.lease import Lease, leased
 from duplex_bench.storage.object_store import ObjectStore
 
 FLUSH_EVERY = 20
@@ -36,6 +38,7 @@ class ItemLedger:
 
     def __init__(self, store: ObjectStore, scope: str) -> None:
         self._store = store
+        self._scope = scope
         self._prefix = f"ledger/{scope}"
         self._pending: list[LedgerRecord] = []
         self._lock = threading.Lock()
@@ -48,7 +51,7 @@ class ItemLedger:
         unreadable = []
         for name, segment in self._store.get_many(list(self._store.keys(self._prefix))):
             try:
-                records = list(_parse(segment or b"null"))
+                records = list(_parse(segment)) if segment is not None else []
             except (ValueError, KeyError, TypeError):
                 # TypeError: a line that is JSON but no record.
                 unreadable.append(name)
@@ -58,6 +61,10 @@ class ItemLedger:
                     found[record.key] = record
         self.unreadable_segments = tuple(unreadable)
         return found
+
+    def leased(self, waiting: Callable[[str], None] = lambda _: None) -> AbstractContextManager[Lease]:
+        """Be the only run that computes for this ledger; ``waiting`` is told who does while another one is."""
+        return leased(self._store, self._scope, waiting=waiting)
 
     def add(self, record: LedgerRecord) -> None:
         """Note one piece of work; every ``FLUSH_EVERY`` records or ``FLUSH_AFTER_S`` seconds a segment is written."""

@@ -43,6 +43,10 @@ class ObjectStore(Protocol):
         """Objects in the order of ``keys``; None for one that is not there."""
         ...
 
+    def missing(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` under which there is no object."""
+        ...
+
     def stamp(self, key: str) -> str:
         """A text that changes when the object does; empty where there is none."""
         ...
@@ -121,6 +125,10 @@ class FolderStore:
                 yield key, self.get(key)
             except KeyError:
                 yield key, None
+
+    def missing(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` under which there is no object."""
+        return {key for key in keys if not self.exists(key)}
 
     def stamp(self, key: str) -> str:
         """A text that changes when the object does; empty where there is none."""

@@ -130,6 +130,12 @@ class S3Store:
         """Whether an object is there."""
         return self._head(key) is not None
 
+    def missing(self, keys: Sequence[str]) -> set[str]:
+        """Those of ``keys`` under which there is no object; several look-ups on the way at once."""
+        with ThreadPoolExecutor(READS_AT_ONCE) as threads:
+            there = list(threads.map(self.exists, keys))
+        return {key for key, found in zip(keys, there, strict=True) if not found}
+
     def stamp(self, key: str) -> str:
         """A text that changes when the object does; empty where there is none."""
         head = self._head(key)
