@@ -11,6 +11,7 @@ from duplex_bench.audio.files import AudioFileError, AudioInfo, probe, read
 from duplex_bench.audio.time import to_seconds
 from duplex_bench.conversation.annotations import SUFFIXES, AnnotatedTrack, AnnotationError, read_annotation
 from duplex_bench.conversation.label_types import SPEAKERS, Speaker
+from duplex_bench.conversation.rights import FILE, LANGUAGES, Rights, read_rights
 from duplex_bench.conversation.sessions import Correction, LoadedSessions, Rejection, Session, Side
 from duplex_bench.conversation.timed_rows import parse_speech, parse_words, speech_from_words, word_corrections
 from duplex_bench.speech.interfaces import Recogniser, VoiceActivityDetector
@@ -83,7 +84,12 @@ def load_two_channel(
             message = f"has {info.channels} channel(s)"
             raise _UnusableError("not_two_channels", message, "give one file with one speaker on each of two channels")
         if not licence:
-            raise _UnusableError("no_licence", "comes without a licence", "say under which licence it may be used")
+            raise _UnusableError(
+                "no_licence", "comes without a licence", "say under which licence it may be used (recordings.csv)"
+            )
+        if language not in LANGUAGES:
+            message = f"is in {language!r}; words can be found and compared in {', '.join(sorted(LANGUAGES))} only"
+            raise _UnusableError("language", message, "leave it out")
         tracks = _tracks(path, annotations)
         loaded = _Loader(path, info, vad, recogniser, rules)
         corrections: list[Correction] = []
@@ -114,15 +120,29 @@ def load_two_channel_folder(
 ) -> LoadedSessions:
     """Every recording of a folder, in the order of names, each a session or a rejection.
 
+    A row of ``recordings.csv`` says licence and language of its file; ``licence`` and ``language`` are those of files
+    without a row.
+
     Raises:
         FileNotFoundError: there is no such folder.
+        RightsError: a ``recordings.csv`` that cannot be read.
     """
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder}: no such folder")
-    outcomes = [
-        load_two_channel(path, licence=licence, vad=vad, recogniser=recogniser, language=language, rules=rules)
-        for path in sorted(folder.iterdir())
-        if path.suffix.lower() in AUDIO_SUFFIXES
+    given, others = read_rights(folder), Rights(licence, language)
+    paths = [path for path in sorted(folder.iterdir()) if path.suffix.lower() in AUDIO_SUFFIXES]
+    outcomes: list[Session | Rejection] = []
+    for path in paths:
+        one = given.get(path.name, others)
+        outcomes.append(
+            load_two_channel(
+                path, licence=one.licence, vad=vad, recogniser=recogniser, language=one.language, rules=rules
+            )
+        )
+    absent = sorted(given.keys() - {path.name for path in paths})
+    outcomes += [
+        Rejection(str(folder / name), "missing", f"is named in {FILE} and not there", "correct its name there")
+        for name in absent
     ]
     return LoadedSessions(
         tuple(outcome for outcome in outcomes if isinstance(outcome, Session)),

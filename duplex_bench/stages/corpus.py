@@ -10,6 +10,7 @@ import numpy as np
 from duplex_bench.conversation import seamless_archives as archives
 from duplex_bench.conversation.generator import CORPUS_FOLDER, PlantedSession, read_truth
 from duplex_bench.conversation.label_types import SPEAKERS, Speaker
+from duplex_bench.conversation.rights import FILE as RIGHTS_FILE
 from duplex_bench.conversation.seamless import SeamlessRules, load_seamless
 from duplex_bench.conversation.sessions import LoadedSessions, Session
 from duplex_bench.conversation.two_channel import load_two_channel, load_two_channel_folder
@@ -126,8 +127,11 @@ def planted_sessions(workspace: Workspace) -> list[PlantedSession]:
 def _two_channel(workspace: Workspace, root: Path) -> LoadedSessions:
     speech = workspace.profile.speech
     licence = workspace.profile.conversation.corpus.licence
-    if not licence:
-        raise ValueError("conversation.corpus.licence is empty: say under which licence the recordings may be used")
+    if not licence and not (root / RIGHTS_FILE).is_file():
+        raise ValueError(
+            "conversation.corpus.licence is empty: say under which licence the recordings may be used, or give each "
+            f"its own in {RIGHTS_FILE} beside them"
+        )
     vad = engines.voice_activity(speech.voice_activity)
     recogniser = engines.recogniser(speech.recogniser, workspace.store)
     if root.is_dir():

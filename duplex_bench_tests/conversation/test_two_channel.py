@@ -172,6 +172,40 @@ def test_no_licence_no_session(recording: Path):
     assert rejection.rule == "no_licence"
 
 
+def test_a_row_says_licence_and_language_of_its_recording(recording: Path):
+    folder = recording.parent
+    for name in ("own", "none", "spanish"):
+        (folder / f"{name}.wav").write_bytes(recording.read_bytes())
+    table = folder / "recordings.csv"
+    table.write_text(
+        "file,licence,language\nown.wav,CC BY 4.0,\nnone.wav,,en\nspanish.wav,CC0-1.0,ES\ngone.wav,CC0-1.0,\n"
+    )
+    found = load_two_channel_folder(folder, licence="CC0-1.0", vad=LoudVad(), recogniser=CountingRecogniser())
+    assert {one.session_id: one.licence for one in found.sessions} == {"own": "CC BY 4.0", "talk": "CC0-1.0"}
+    assert {(Path(one.where).name, one.rule) for one in found.rejections} == {
+        ("none.wav", "no_licence"), ("spanish.wav", "language"), ("gone.wav", "missing"),
+    }  # fmt: skip
+    # Without a licence for the rest, only what has a row of its own is used.
+    alone = load_two_channel_folder(folder, licence="", vad=LoudVad(), recogniser=CountingRecogniser())
+    assert [one.session_id for one in alone.sessions] == ["own"]
+    assert alone.rejected_by_rule["no_licence"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"file,rights\ntalk.wav,CC0\n", "no column licence"),
+        (b"file,licence\ntalk.wav,CC0\ntalk.wav,CC0\n", "row 3.*stands there already"),
+        (b"file,licence\n,CC0\n", "row 2.*names no file"),
+        (b"file,licence\ntalk.wav,\xff\xfe\n", "UTF-8"),
+    ],
+)
+def test_a_table_of_rights_that_cannot_be_read_is_an_error(recording: Path, text: bytes, says: str):
+    (recording.parent / "recordings.csv").write_bytes(text)
+    with pytest.raises(ValueError, match=says):
+        load_two_channel_folder(recording.parent, licence="CC0-1.0", vad=LoudVad(), recogniser=CountingRecogniser())
+
+
 def test_a_side_source_with_two_speakers_must_be_named(recording: Path):
     path = recording.with_name("both.rttm")
     path.write_text("SPEAKER t 1 1 1 <NA> <NA> a <NA> <NA>\nSPEAKER t 1 4 1 <NA> <NA> b <NA> <NA>\n")
