@@ -26,7 +26,8 @@ class RunProcessError(RuntimeError):
 
 def worker_app(broker: str) -> Celery:
     """The application at a broker, whose one task makes a run."""
-    settings = {"worker_prefetch_multiplier": 1}
+    # A worker takes a run when it is free, not before: another one may be free earlier.
+    settings = {"worker_prefetch_multiplier": 1, "worker_disable_prefetch": True}
     made: Celery = make_app({"broker": broker, "backend": broker, "config_source": settings})  # type: ignore[no-untyped-call]
     made.conf.broker_connection_retry_on_startup = True
 
