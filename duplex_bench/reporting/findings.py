@@ -1,7 +1,8 @@
 """What a reader asks first: which system is best at what, is the difference real, and where to hear it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -11,6 +12,21 @@ from duplex_bench.reporting.formats import interval, number, p_value, unit_suffi
 from duplex_bench.reporting.inputs import POOLED, ReportInputs, TrackTables
 
 _ALPHA = 0.05
+# A headline metric as what a reader wants a system to be good at; others go by their title.
+_PLAIN: Final[Mapping[str, str]] = {
+    "fresh_onset_response": "starting to answer when asked",
+    "answer_accuracy": "answering correctly",
+    "silence_preservation": "keeping silent when not addressed",
+    "answering_window_yield": "stopping when a person answers",
+    "pause_silent": "keeping silent at a pause",
+    "pause_takeover": "not taking the floor in a pause",
+    "response_rate": "replying when the turn is over",
+    "duration_ratio": "speaking as long as the person did",
+    "word_ratio": "using as many words as the person did",
+    "token_f1": "using the words the person used",
+    "cosine": "meaning what the person meant",
+    "recall_correct": "recalling what was said",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +45,16 @@ class Finding:
     """The best evaluated system on one headline metric and condition, and whether it stands apart from the next.
 
     ``sentence`` is the quotable line and begins with ``lead``; ``separable`` is None when the pair was not compared.
-    ``verdict`` says it in two or three words.
+    ``verdict`` says it in two or three words, ``question`` what the metric asks of a system, ``best_is`` who is best,
+    ``shown`` the estimate with its interval. ``fails`` is a failing window of the best system, or where it has none of
+    the next that has one; references last.
     """
 
     metric: MetricCard
     condition: str
+    question: str
+    best_is: str
+    shown: str
     best: str
     runner_up: str | None
     separable: bool | None
@@ -134,10 +155,18 @@ def _finding(
     else:
         sentence += "."
     good = examples(tables, card, best["system"], condition=condition, worst=False, limit=1)
-    bad = examples(tables, card, best["system"], condition=condition, worst=True, limit=1)
+    others = [row["system"] for row in ranked[1:]]
+    others += sorted(row["system"] for row in rows.to_dicts() if inputs.system(row["system"]).reference)
+    bad = next(
+        (found for system in (best["system"], *others)
+         for found in [examples(tables, card, system, condition=condition, worst=True, limit=1)] if found), []
+    )  # fmt: skip
     return Finding(
         metric=card,
         condition=condition,
+        question=f"{_PLAIN.get(card.id, card.title)}{where}",
+        best_is=title,
+        shown=shown,
         best=best["system"],
         runner_up=None if runner_up is None else runner_up["system"],
         separable=separable,

@@ -104,6 +104,7 @@ class SystemInfo:
     ``group_of_track`` another.
 
     ``reference`` marks rules and bounds (never speak, always speak, ...): they are shown, never called best.
+    ``conformance`` is the level that the adapter reached in the conformance suite, where it was checked.
     """
 
     name: str
@@ -115,6 +116,7 @@ class SystemInfo:
     summary: str = ""
     licence: str = ""
     stands_in_for: str = ""
+    conformance: str = ""
     card: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -155,7 +157,11 @@ class SiteSettings:
 
 @dataclass(frozen=True, slots=True)
 class ReportInputs:
-    """All that ``site.build_site`` needs. ``provenance`` is flat, name to text: commit, lock hash, profile digest."""
+    """All that ``site.build_site`` needs. ``provenance`` is flat, name to text: commit, lock hash, profile digest.
+
+    ``warnings`` are what a reader must know before believing a number: a judge that shares its maker with a system,
+    results scored anew. ``unmeasured`` says by metric id why this run has no row of it.
+    """
 
     title: str
     run_id: str
@@ -167,6 +173,8 @@ class ReportInputs:
     stand_ins: tuple[StandIn, ...] = ()
     extra_tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
     settings: SiteSettings = SiteSettings()
 
     def __post_init__(self) -> None:

@@ -11,16 +11,18 @@ from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM, SYSTEM
 from duplex_bench.records import tables as schemas
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.analysis import MultipartyAnalysis
-from duplex_bench.reporting.inputs import ReportInputs, SystemInfo, TrackTables
+from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SystemInfo, TrackTables
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
-from duplex_bench.stages import conversation, scoring
+from duplex_bench.stages import conversation, report_context, scoring
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.recall_ceiling import TEXT_CEILING, ceiling_by_history
 from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.repeats import repeat_variance
+from duplex_bench.stages.report_costs import cost_tables
+from duplex_bench.stages.report_reviews import label_review
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
@@ -94,7 +96,7 @@ def _info(card: SystemCard) -> SystemInfo:
         summary=card.notes,
         licence=card.licence,
         stands_in_for=card.stands_in_for,
-        card={name: str(value) for name, value in card.model_dump(mode="json").items() if value not in ("", {}, [])},
+        card=report_context.card_facts(card),
     )
 
 
@@ -118,6 +120,7 @@ def report(
     voices: pl.DataFrame | None,
     out: Path | None = None,
     more: Sequence[pl.DataFrame] = (),
+    settings: SiteSettings | None = None,
 ) -> StageResult:
     """Build the static report; one row per track with what it shows. ``more`` are further stored tables."""
     extra = [table for frame in more for table in stored_tables(workspace, frame)]
@@ -142,18 +145,25 @@ def report(
         ):
             if made is not None:
                 extra.append(made)
+    reviewed = label_review(workspace)
+    if reviewed is not None:
+        extra.append(reviewed)
+    extra += cost_tables(workspace, tracks, cards)
     run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]
     inputs = ReportInputs(
         title="duplex_bench report",
         run_id=run_id,
         profile=workspace.profile.name,
         tracks=tuple(tracks),
-        systems=_present(system_infos(cards), tracks),
+        systems=_present(_examined(workspace, system_infos(cards), cards), tracks),
         blobs=workspace.blobs,
         provenance=facts(workspace),
         stand_ins=stand_ins_of(workspace.profile),
         extra_tables=tuple(extra),
         notes=tuple(notes),
+        warnings=report_context.warnings(workspace, tracks, cards),
+        unmeasured=report_context.unmeasured(workspace, tracks),
+        settings=settings or SiteSettings(),
     )
     drawn = {name: stored_figures(workspace, frame) for name, frame in figures.items()}
     index = build_site(inputs, out or workspace.report_folder, drawn)
@@ -169,6 +179,11 @@ def report(
         for table in tracks
     ]
     return StageResult(pl.DataFrame(rows), {"report": str(index), "run_id": run_id})
+
+
+def _examined(workspace: Workspace, infos: Sequence[SystemInfo], cards: Sequence[SystemCard]) -> list[SystemInfo]:
+    levels = {card.name: report_context.conformance(workspace, card) for card in cards}
+    return [dataclasses.replace(info, conformance=levels.get(info.name, "")) for info in infos]
 
 
 def _present(infos: Sequence[SystemInfo], tracks: Sequence[TrackTables]) -> tuple[SystemInfo, ...]:

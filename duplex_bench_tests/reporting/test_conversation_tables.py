@@ -30,7 +30,7 @@ def item(number, condition):
     return {
         "item_id": f"{condition}-{number:02d}", "track": "conversation", "cluster": f"c{number % 6}",
         "condition": condition, "protocol": condition, "stimulus_digest": f"{condition}{number}", "stimulus": "{}",
-        "reference": json.dumps({"attributes": attributes}), "licence": "CC0", "language": "en", "live_s": 9.0,
+        "reference": json.dumps({"windows": [], "attributes": attributes}), "licence": "CC0", "language": "en", "live_s": 9.0,
     }  # fmt: skip
 
 
@@ -171,6 +171,7 @@ def test_figures_are_drawn_where_there_are_values(track):
     sketched = conversation_sketches(track, SYSTEMS)
     assert {one.id for one in sketched} == {
         "conversation-first-words", "conversation-takeover-and-response", "conversation-turn-end-distributions",
+        "conversation-turn-end-quartiles",
     }  # fmt: skip
     assert all(one.svg.startswith(b"<?xml") for one in draw_sketches(sketched))
 

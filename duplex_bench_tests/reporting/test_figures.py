@@ -16,7 +16,8 @@ def test_figures_are_deterministic_vectors_with_n_in_the_caption(report_inputs):
     first, second = (draw_figures(tables, report_inputs.systems) for _ in range(2))
     assert {figure.id for figure in first} == {
         "conversation-rates", "conversation-timing", "conversation-turn-end-distributions",
-        "conversation-pause-outcomes", "conversation-takeover-by-length",
+        "conversation-pause-outcomes", "conversation-takeover-by-length", "conversation-pause-point",
+        "conversation-turn-end-quartiles",
     }  # fmt: skip
     for one, other in zip(first, second, strict=True):
         assert (one.svg, one.png) == (other.svg, other.png)

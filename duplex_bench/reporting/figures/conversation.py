@@ -9,6 +9,7 @@ import polars as pl
 from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
 from duplex_bench.reporting.figures.log_axis import plain_log_x
 from duplex_bench.reporting.figures.multiparty import Sketch
+from duplex_bench.reporting.figures.pause_point import pause_point, turn_end_quartiles
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 from duplex_bench.reporting.tables.conversation_recall import KINDS, by_history
 
@@ -27,8 +28,10 @@ def conversation_sketches(tables: TrackTables, systems: Sequence[SystemInfo]) ->
     if tables.track != "conversation" or not tables.measurements.height:
         return []
     found = [
+        pause_point(tables, systems),
         _first_words(tables, systems),
         _plane(tables, systems),
+        turn_end_quartiles(tables, systems),
         _turn_ends(tables, systems),
         _recall(tables, systems),
     ]

@@ -207,8 +207,17 @@ def _row(value: float, rows: list[float], names: list[str]) -> str:
 
 
 def _reference_lines(axes: "Axes", suffix: str) -> list[Spec]:
-    """Lines that cross the whole panel (``axvline``, ``axhline``)."""
-    found: list[Spec] = []
+    """Lines that cross the whole panel (``axvline``, ``axhline``), and shaded stretches (``axvspan``)."""
+    from matplotlib.patches import Rectangle
+
+    bars = {id(bar) for container in axes.containers for bar in container}
+    spans = [one for one in axes.patches if isinstance(one, Rectangle) and id(one) not in bars]
+    found: list[Spec] = [
+        {"type": "rect", "xref": f"x{suffix}", "yref": f"y{suffix} domain", "x0": one.get_x(), "y0": 0, "y1": 1,
+         "x1": one.get_x() + one.get_width(), "fillcolor": _hex(one.get_facecolor()), "layer": "below",
+         "opacity": one.get_alpha() or 1.0, "line": {"width": 0}}
+        for one in spans
+    ]  # fmt: skip
     for line in axes.lines:
         upright, level = axes.get_xaxis_transform(), axes.get_yaxis_transform()
         if line.get_transform() not in (upright, level):

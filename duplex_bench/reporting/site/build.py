@@ -14,12 +14,13 @@ from duplex_bench.records.outcome import SCORED_OUTCOMES
 from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.findings import Finding, examples, findings
 from duplex_bench.reporting.inputs import SCHEMAS, ReportInputs, SystemInfo, Table, TrackTables
+from duplex_bench.reporting.papers import PAPERS, exhibits, exhibits_table
 from duplex_bench.reporting.places import TABLES_FOLDER
 from duplex_bench.reporting.public_filter import public_stored, public_table
 from duplex_bench.reporting.site.cells import Board, board, boards
 from duplex_bench.reporting.site.chunks import ItemChunk, TrackIndex, item_chunks
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
-from duplex_bench.reporting.site.pages import Pages
+from duplex_bench.reporting.site.pages import Anchors, Pages
 from duplex_bench.reporting.site.scripts import script_call, slug
 from duplex_bench.reporting.tables import (
     condition_comparison,
@@ -76,7 +77,13 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mappi
     for figures in drawn.values():
         _write_figures(figures, folder)
 
-    pages = Pages(inputs, folder)
+    figure_titles = {figure.id: figure.title for figures in drawn.values() for figure in figures}
+    filled = {table.id for table in tables if table.frame.height} | set(figure_titles)
+    shown = exhibits({table.id: table.title for table in tables} | figure_titles, filled)
+    papers = exhibits_table(shown)
+    write_tables([papers], folder / TABLES_FOLDER)
+    tables.append(papers)
+    pages = Pages(inputs, folder, item_rows)
     headline = {track.track: boards(track, track.headline_cards, inputs.systems) for track in inputs.tracks}
     found = {track.track: findings(inputs, track) for track in inputs.tracks}
     pages.write("index.html", "index.html", boards=headline, findings=found, counts=_counts(inputs))
@@ -88,6 +95,11 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mappi
     pages.write("items.html", "items.html", n_items=len(item_rows))
     pages.write("play.html", "play.html")
     pages.write("tables.html", "tables.html", tables=tables)
+    anchors = Anchors(inputs, tables, drawn)
+    pages.write("papers.html", "papers.html", shown=shown, papers=PAPERS, anchor=anchors.of, by_id=_by_id(tables))
+    pages.write("costs.html", "costs.html", costs=[table for table in tables if table.id.startswith("costs-")])
+    recognition = [table for table in tables if table.id.startswith("recognition-")]
+    pages.write("recognition.html", "recognition.html", recognition=recognition)
     pages.write("provenance.html", "provenance.html", by_id=_by_id(tables))
     marker = {"run": inputs.run_id, "profile": inputs.profile, "build": inputs.settings.build}
     (folder / MARKER).write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n", encoding="utf-8")
@@ -118,9 +130,13 @@ def _stored_tables(inputs: ReportInputs) -> list[Table]:
 
 def _withheld(inputs: ReportInputs) -> ReportInputs:
     """Inputs whose scores and verdicts hold no words of people; items stay whole, and their pages leave words out."""
-    stored = ("judgements", "measurements", "statistics")
     tracks = tuple(
-        replace(track, **{name: public_stored(name, getattr(track, name), drop=False) for name in stored})
+        replace(
+            track,
+            judgements=public_stored("judgements", track.judgements, drop=False),
+            measurements=public_stored("measurements", track.measurements, drop=False),
+            statistics=public_stored("statistics", track.statistics, drop=False),
+        )
         for track in inputs.tracks
     )
     return replace(inputs, tracks=tracks)

@@ -43,11 +43,11 @@ class Board:
 
 
 # Wider tables do not fit a page side by side with their intervals.
-_MOST_COLUMNS = 5
+_MOST_COLUMNS = 4
 
 
 def boards(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[SystemInfo]) -> list[tuple[str, Board]]:
-    """Tables of at most five metrics each, with a heading: metrics of one set of conditions stand together.
+    """Tables of at most four metrics each, with a heading: metrics of one set of conditions stand together.
 
     The heading is the condition where the track has metrics of different ones (pause, turn end), else empty.
     """

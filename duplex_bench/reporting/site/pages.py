@@ -1,7 +1,7 @@
 """Templates to pages: one environment, escaping on, the same helpers in every page."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -11,6 +11,7 @@ import polars as pl
 
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.comparisons import SIGN_FLIP
+from duplex_bench.reporting.figures import Drawn
 from duplex_bench.reporting.formats import MISSING, direction_text, interval, number, p_value, unit_suffix
 from duplex_bench.reporting.inputs import ReportInputs, Table
 from duplex_bench.reporting.site.scripts import slug
@@ -21,7 +22,7 @@ _P_COLUMNS = frozenset({"p", "p_corrected", "p_mcnemar", "p_equivalence"})
 class Pages:
     """Writes pages of one report into a folder. Templates get the inputs and the helpers below."""
 
-    def __init__(self, inputs: ReportInputs, folder: Path) -> None:
+    def __init__(self, inputs: ReportInputs, folder: Path, items: Sequence[Mapping[str, Any]] = ()) -> None:
         self.folder = folder
         metric_titles = {card.id: card.title for track in inputs.tracks for card in track.cards}
         self._environment = jinja2.Environment(
@@ -37,6 +38,7 @@ class Pages:
             metric_page=self.metric_page,
             play_link=play_link,
             titles={system.name: system.title for system in inputs.systems},
+            item_titles={item["id"]: item["title"] for item in items},
             columns=columns,
             show=show,
             pair_view=pair_view,
@@ -62,6 +64,24 @@ class Pages:
     def metric_page(track: Track, metric: str) -> str:
         """File name of a metric's page."""
         return f"metric-{track}-{slug(metric)}.html"
+
+
+class Anchors:
+    """Where a table or figure stands in the report: on the page of its track, or on that of all tables."""
+
+    def __init__(self, inputs: ReportInputs, tables: Sequence[Table], drawn: Mapping[Track, Sequence[Drawn]]) -> None:
+        self._pages: dict[str, str] = {table.id: "tables.html" for table in tables}
+        by_id = {table.id: table for table in tables}
+        for track in inputs.tracks:
+            page = f"track-{track.track}.html"
+            on_it = [table.id for table in further_tables(track.track, by_id)]
+            on_it += [f"{track.track}-{name}" for name in ("conditions", "pairwise", "outcomes")]
+            on_it += [figure.id for figure in drawn[track.track]]
+            self._pages |= dict.fromkeys(on_it, page)
+
+    def of(self, name: str) -> str:
+        """The address of a table or figure, relative to the report; raises KeyError for an unknown id."""
+        return f"{self._pages[name]}#{name}"
 
 
 # Tables that a track page shows in sections of their own, or that other pages are for.
