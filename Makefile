@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models test-moshi bench ui lock lock-qwen lock-moshi clean
+.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila bench ui lock lock-qwen lock-moshi lock-voila clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -73,6 +73,11 @@ test-moshi: setup ## the moshi package and its server on tiny random weights (7 
 	$(BIN)/duplex-bench systems setup moshi-tiny --data .cache/moshi
 	$(BIN)/python -m pytest -m moshi
 
+# Voila's pins exclude the newest transformers: an environment of its own, made as a user would make it.
+test-voila: setup ## Voila's sequence, history and codec on tiny random weights (1 GB of torch)
+	$(BIN)/duplex-bench systems setup voila-tiny --data .cache/voila
+	$(BIN)/python -m pytest -m voila
+
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks
 
@@ -93,6 +98,11 @@ lock-moshi: setup ## compile the lock file of Moshi's environment
 	{ echo "# Made by \`make lock-moshi\`. Without hashes: torch is another file with CUDA and without."; \
 	  $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/moshi.in | sed 's/+cpu$$//'; \
 	} > duplex_bench/systems/cards/locks/moshi.txt
+
+lock-voila: setup ## compile the lock file of Voila's environment
+	{ echo "# Made by \`make lock-voila\`. Without hashes: torch is another file with CUDA and without."; \
+	  $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/voila.in | sed 's/+cpu$$//'; \
+	} > duplex_bench/systems/cards/locks/voila.txt
 
 clean: ## remove run outputs and caches, not .venv
 	rm -rf .cache data/runs data/dagster
