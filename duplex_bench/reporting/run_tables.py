@@ -159,8 +159,9 @@ def _data_folder(data: Path, profile: str | None) -> Run:
     readers: dict[str, Callable[[], pl.DataFrame]] = {}
     for entry in sorted((tables / profile).glob("*/*")):
         name = f"{entry.parent.name}-{entry.name.removesuffix('.parquet')}"
-        if entry.is_dir():
-            readers[name] = _joined(sorted(entry.glob("*.parquet")))
+        of_systems = sorted(entry.glob("*.parquet")) if entry.is_dir() else []
+        if of_systems:
+            readers[name] = _joined(of_systems)
         elif entry.suffix == ".parquet":
             readers[name] = _reader(entry.read_bytes, entry)
     record = _told(data / "store" / RECORDS / f"{profile}.json")

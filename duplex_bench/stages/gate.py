@@ -136,12 +136,15 @@ def _system(run: Run, baseline: Run, track: Track, system: str, rules: GateRules
             yield _metric(track, system, card, condition, values, row, rules)
 
 
-def _conditions(track: Track, rows: pl.DataFrame) -> Iterator[tuple[str, int]]:
-    """Conditions in which the baseline has a metric, and how many values it has there."""
-    counts = dict(rows.group_by("condition").agg(pl.col("value").is_not_null().sum()).sort("condition").iter_rows())
-    if track == "multiparty" and set(ADDRESSING) <= set(counts):
-        yield POOLED, sum(counts.pop(condition) for condition in ADDRESSING)
-    yield from counts.items()
+def _conditions(track: Track, rows: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Conditions in which the baseline has a metric, and its values there."""
+    values = {
+        condition: rows.filter((pl.col("condition") == condition) & pl.col("value").is_not_null())
+        for condition in sorted(rows["condition"].unique())
+    }
+    if track == "multiparty" and set(ADDRESSING) <= set(values):
+        yield POOLED, pl.concat([values.pop(condition) for condition in ADDRESSING])
+    yield from values.items()
 
 
 def _coverage(
@@ -186,7 +189,7 @@ def _metric(
     system: str,
     card: MetricCard,
     condition: str,
-    n_before: int,
+    before: pl.DataFrame,
     row: Mapping[str, Any] | None,
     rules: GateRules,
 ) -> Verdict:
@@ -197,8 +200,14 @@ def _metric(
     told = _numbers(row)
     if rule is None:
         return Verdict(track, system, check, "reported", f"{NO_MARGIN}, so it is not gated{_seen(row)}", **told)
+    n_before, n_clusters = before.height, before["cluster"].n_unique()
     if n_before == 0:
         return Verdict(track, system, check, "reported", "the baseline has no value to hold the run against")
+    if n_before < card.minimum_n or n_clusters < 2:
+        reason = (
+            f"the baseline has too few values: {n_before} in {n_clusters} clusters, {card.minimum_n} in 2 are needed"
+        )
+        return Verdict(track, system, check, _by(rules.too_few), reason, **told)
     if row is None:
         return Verdict(track, system, check, "failed", "the run shares no window with the baseline")
     if row["n_pairs"] == 0 and row["reason"]:

@@ -41,6 +41,8 @@ class GateRules(BaseModel):
             metrics of ``margins`` are gated.
         margins: by metric. A headline metric without a margin is reported and not gated.
         not_shown: what an interval that reaches past the margin without lying beyond it does.
+        too_few: what a metric does of which the baseline itself has values in fewer than two clusters, so that no run
+            could be held against it.
         missing_systems: what a system of the baseline that the run lacks does.
         differing: what settings, code or engines that differ do.
         min_coverage: least share of the baseline's scored items, and of its windows, that the run must have too.
@@ -53,6 +55,7 @@ class GateRules(BaseModel):
     rate_margin: float | None = Field(default=0.05, ge=0)
     margins: dict[Metric, MetricRule] = Field(default_factory=dict)
     not_shown: Policy = "fail"
+    too_few: Policy = "report"
     missing_systems: Policy = "fail"
     differing: Policy = "report"
     min_coverage: float = Field(default=0.95, gt=0, le=1)
