@@ -30,7 +30,7 @@ READ_BY_REPORT = frozenset(
 )
 OVER_ALL = ("statistics", "comparisons", "tables", "figures")
 OBSERVED = (dg.AssetKey(["conversation", "sessions"]), dg.AssetKey(["conversation", "reviews"]))
-REPORT = (dg.AssetKey(["results", "voice_quality"]), dg.AssetKey(["results", "report"]))
+REPORT = tuple(dg.AssetKey(["results", name]) for name in ("voice_quality", "recogniser_quality", "report"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ publish_report = dg.define_asset_job(
     "publish_report",
     _keys("multiparty", "statistics", "comparisons", "tables", "figures")
     | _keys("conversation", "statistics", "comparisons", "tables", "figures", "gate_calibration")
-    | _keys("results", "voice_quality", "report"),
+    | _keys("results", "voice_quality", "recogniser_quality", "report"),
     description="Statistics, tables, figures and the report over all systems.",
 )
 

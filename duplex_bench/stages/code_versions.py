@@ -39,13 +39,14 @@ VERSIONS: Mapping[str, int] = {
     "words": 1,
     "judgements": 1,
     "measurements": 1,
-    "statistics": 1,
-    "comparisons": 1,
-    "tables": 1,
+    "statistics": 2,
+    "comparisons": 2,
+    "tables": 2,
     "figures": 2,
     "report": 2,
     "release": 1,
     "voice_quality": 1,
+    "recogniser_quality": 1,
 }
 
 

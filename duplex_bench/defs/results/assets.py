@@ -14,13 +14,15 @@ from duplex_bench.records.items import Track
 from duplex_bench.stages import code_versions
 from duplex_bench.stages import report as report_stage
 from duplex_bench.stages.quality import voice_quality
+from duplex_bench.stages.recognition import recogniser_quality
 
 TRACKS: tuple[Track, ...] = ("multiparty", "conversation")
 NAMES = ("items", *report_stage.PER_SYSTEM, "statistics", "comparisons", "figures")
 
 
 # Tables that belong to a track, not to a system.
-BESIDE = ("inventory", "construction", "transcript_decisions", "corpus_inventory", "gate_calibration")
+BESIDE = ("inventory", "construction", "transcript_decisions", "corpus_inventory", "gate_calibration",
+          "recogniser_quality")  # fmt: skip
 
 # What the release bundle is written from.
 RELEASED = (
@@ -47,6 +49,7 @@ def _ins() -> Mapping[str, dg.AssetIn]:
     found["corpus_figures"] = _where_made("conversation", "corpus_figures")
     found["candidates"] = _where_made("conversation", "candidates")
     found["voices"] = dg.AssetIn(dg.AssetKey(["results", "voice_quality"]))
+    found["recogniser_quality"] = _where_made("results", "recogniser_quality")
     return found
 
 
@@ -60,6 +63,20 @@ def _ins() -> Mapping[str, dg.AssetIn]:
 def voices(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
     """Measure the voices."""
     return reported(voice_quality(workspace.open()))
+
+
+@dg.asset(
+    key=["results", "recogniser_quality"],
+    group_name="results",
+    code_version=code_versions.of("multiparty", "recogniser_quality"),
+    kinds={"audio"},
+    # It hears again what the voices' table heard: after it, those clips are in the cache.
+    deps=[dg.AssetKey(["results", "voice_quality"])],
+    description="Recogniser and detectors on known sound: words, times, short replies, no speech, sensitivity.",
+)
+def recogniser(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
+    """Measure the recogniser and the detectors."""
+    return reported(recogniser_quality(workspace.open()))
 
 
 @dg.asset(
