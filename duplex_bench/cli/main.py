@@ -54,8 +54,18 @@ def _options(
 
 
 @app.command()
-def init(data: DataOption = Path("data")) -> None:
+def init(
+    data: DataOption = Path("data"),
+    cluster_files: Annotated[
+        bool, typer.Option("--cluster", help="For Postgres, an object store and Celery workers (docs/cluster.md).")
+    ] = False,
+) -> None:
     """Prepare this folder: write dagster.yaml and workspace.yaml if missing, and open the run database once."""
+    if cluster_files:
+        from duplex_bench.cli.cluster.control import initialise_cluster
+
+        initialise_cluster(Path.cwd())
+        return
     from duplex_bench.cli.run import initialise
 
     initialise(Path.cwd(), data)
@@ -99,12 +109,15 @@ def run(
     system: SystemOption = None,
     limit: LimitOption = None,
     again: Annotated[bool, typer.Option("--again", help="Also run parts that nothing has changed for.")] = False,
+    only: Annotated[
+        str, typer.Option("--only", help="Of systems run before: failed (items that failed or were lost) or stale.")
+    ] = "all",
     data: DataOption = Path("data"),
 ) -> None:
     """Run the benchmark: everything from scripts and recordings to the report. Finished work is never done twice."""
     from duplex_bench.cli.run import run_benchmark
 
-    raise typer.Exit(run_benchmark(_root(), data, profile, track, system or [], limit, again))
+    raise typer.Exit(run_benchmark(_root(), data, profile, track, system or [], limit, again, only))
 
 
 @app.command()

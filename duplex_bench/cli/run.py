@@ -16,6 +16,8 @@ from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.stages import corpus, fingerprints, progress, reviews
 from duplex_bench.stages.cards import readable_cards
+from duplex_bench.stages.due import failed_items, known_only
+from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace, open_workspace
 from duplex_bench.storage.frames import read_frame
 from duplex_bench.systems.card import SystemCard, missing_env
@@ -108,9 +110,15 @@ def run_benchmark(
     systems: Sequence[str],
     limit: int | None = None,
     again: bool = False,
+    only: str = "all",
 ) -> int:
-    """Materialise everything asked for; returns the exit code."""
+    """Materialise everything asked for; returns the exit code.
+
+    ``only`` passes over systems that were never run, and of the others over those without failed items (``failed``)
+    or without a change since their last run (``stale``). What stands above and below the systems is run if due.
+    """
     started = time.perf_counter()
+    known_only(only)
     chosen = choose(root, data, profile, track, systems, limit)
     timing = Timing()
     with environment(root, data, profile, limit):
@@ -125,6 +133,8 @@ def run_benchmark(
         with local_run.instance_of(root) as instance, progress_bars():
             local_run.end_runs_of_dead_processes(instance)
             for part in parts:
+                if part.system is not None and not _meant(chosen, part.system, only):
+                    continue
                 began = time.perf_counter()
                 mark = _mark(chosen, part)
                 if not again and _stands(chosen, part, mark):
@@ -169,6 +179,14 @@ def run_benchmark(
     console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
     console.print("[dim]The same runs in the Dagster UI:[/] make ui", highlight=False)
     return 0
+
+
+def _meant(chosen: Chosen, system: str, only: str) -> bool:
+    """Whether ``--only`` means a system. What is stale shows when its part is compared with its last run."""
+    workspace = chosen.workspace
+    if only == "stale":
+        return any(stored(workspace, track, "rollouts", system) is not None for track in chosen.tracks)
+    return only == "all" or any(failed_items(workspace, track, system) for track in chosen.tracks)
 
 
 def _why_lost(chosen: Chosen, part: graph.Part) -> str:

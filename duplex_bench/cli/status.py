@@ -9,6 +9,7 @@ from rich.table import Column, Table
 
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
+from duplex_bench.cli.under_way import show_under_way
 from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.stages import checks
@@ -23,6 +24,7 @@ def show_status(root: Path, data: Path, profile: str, limit: int | None = None) 
     """One row per track and system: rollouts by outcome, scores, and whether the stimuli are those of today."""
     chosen = choose(root, data, profile, "all", [], limit)
     workspace = chosen.workspace
+    show_under_way(workspace.store)
     for track in TRACKS:
         items = stored(workspace, track, "items")
         if items is None:

@@ -7,7 +7,7 @@ from typing import Any
 import dagster as dg
 from pydantic import PrivateAttr
 
-from duplex_bench.lib.pulse import beating
+from duplex_bench.stages.pulse import beating
 from duplex_bench.stages.workspace import Workspace, open_workspace
 
 
@@ -32,5 +32,5 @@ class WorkspaceResource(dg.ConfigurableResource[Workspace]):
             # A workspace that cannot be opened is for the first stage to report, by name.
             with suppress(ValueError):
                 if context.run_id is not None and context.log is not None:
-                    stack.enter_context(beating(self.open().store, context.run_id, context.log))
+                    stack.enter_context(beating(self.open().store, context.run_id, context.log.info))
             yield self

@@ -17,6 +17,9 @@ from duplex_bench.systems.card import SystemCard
 
 PROVIDER_TAG: Final = "duplex_bench/provider"
 GPU_TAG: Final = "duplex_bench/gpu"
+# Of dagster-celery: which workers may take the run. Other launchers pass over it.
+QUEUE_TAG: Final = "dagster-celery/queue"
+GPU_QUEUE: Final = "gpu"
 
 
 class CardTagsCoordinator(QueuedRunCoordinator):
@@ -41,5 +44,5 @@ def limit_tags(card: SystemCard) -> dict[str, str]:
     if card.provider:
         tags[PROVIDER_TAG] = card.provider
     if card.gpu:
-        tags[GPU_TAG] = "yes"
+        tags |= {GPU_TAG: "yes", QUEUE_TAG: GPU_QUEUE}
     return tags

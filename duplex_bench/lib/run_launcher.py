@@ -8,7 +8,7 @@ from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
-from duplex_bench.lib import pulse
+from duplex_bench.stages import pulse
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.storage.places import open_store
 

@@ -16,6 +16,16 @@ Only = Literal["all", "failed", "stale"]
 ONLY: tuple[Only, ...] = ("all", "failed", "stale")
 
 
+def known_only(only: str) -> None:
+    """Check the word.
+
+    Raises:
+        ValueError: none of all, failed and stale.
+    """
+    if only not in ONLY:
+        raise ValueError(f"--only {only}: choose one of {', '.join(ONLY)}")
+
+
 def failed_items(workspace: Workspace, track: Track, system: str) -> int:
     """Items of a system that failed or were lost at some stage; 0 for a system that was never run.
 
@@ -56,8 +66,7 @@ def due(
     Raises:
         ValueError: ``only`` is none of all, failed and stale.
     """
-    if only not in ONLY:
-        raise ValueError(f"--only {only}: choose one of {', '.join(ONLY)}")
+    known_only(only)
     if only == "all":
         return dict(cards)
     chosen = list(tracks)

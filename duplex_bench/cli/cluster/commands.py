@@ -20,14 +20,15 @@ def up(
     profile: ProfileOption = "demo",
     workers: Annotated[int, typer.Option("--workers", min=0, help="Celery workers, one run at a time each.")] = 2,
     queue: Annotated[
-        list[str] | None, typer.Option("--queue", help="Queues the workers listen to; repeat. Default: dagster.")
+        list[str] | None,
+        typer.Option("--queue", help="Queues of the workers; repeat. Default: dagster, gpu."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Run at most this many items a track.")] = None,
 ) -> None:
     """Start what is not running, and return; what the environment names is used instead of started."""
     from duplex_bench.cli.cluster.control import bring_up
 
-    bring_up(Path.cwd() / folder, profile, workers, queue or ["dagster"], limit)
+    bring_up(Path.cwd() / folder, profile, workers, queue or ["dagster", "gpu"], limit)
 
 
 @app.command()

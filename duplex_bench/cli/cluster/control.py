@@ -13,13 +13,16 @@ from duplex_bench.cli.cluster.services import STARTERS, STOP_SIGNALS
 from duplex_bench.cli.cluster.settings import (
     BROKER_VARIABLE,
     HOST,
+    LOG_BUCKET_VARIABLE,
     POSTGRES_VARIABLE,
-    STORE_VARIABLE,
     OwnServices,
     listens,
+    log_bucket,
     own_services,
 )
 from duplex_bench.cli.console import console
+from duplex_bench.cli.under_way import show_under_way
+from duplex_bench.storage.places import STORE_VARIABLE, open_store
 
 WEB_WITHIN_S = 120.0
 _NEEDED_BY = {"postgres": POSTGRES_VARIABLE, "redis": BROKER_VARIABLE, "objects": STORE_VARIABLE}
@@ -87,6 +90,22 @@ def _worker(number: int, queues: list[str]) -> list[str]:
     ]  # fmt: skip
 
 
+def initialise_cluster(root: Path) -> None:
+    """Write the files of a cluster whose services the environment names, make the bucket, open the run database.
+
+    Raises:
+        ValueError: a variable that names a service is not set.
+    """
+    lacking = [name for name in (POSTGRES_VARIABLE, BROKER_VARIABLE, STORE_VARIABLE) if not os.environ.get(name)]
+    if lacking:
+        raise ValueError(f"set {', '.join(lacking)}, or let `duplex-bench cluster up` start them (docs/cluster.md)")
+    write_files(root)
+    _prepare(root, {**os.environ, "DAGSTER_HOME": str(root), LOG_BUCKET_VARIABLE: log_bucket()})
+    console.print(
+        f"{root / 'dagster.yaml'} and workspace.yaml stand, bucket and run database are ready", highlight=False
+    )
+
+
 def _prepare(root: Path, names: dict[str, str]) -> None:
     """Make the bucket, and the tables of the run database once, alone, before several processes want to."""
     os.environ.update(names)
@@ -120,19 +139,4 @@ def show(root: Path) -> None:
     console.print(table)
     own = own_services(root)
     os.environ.update(own.environment())
-    show_pulses(root / "data")
-
-
-def show_pulses(data: Path) -> None:
-    """Runs under way, by their pulse."""
-    from duplex_bench.lib.pulse import pulses
-    from duplex_bench.storage.places import open_store
-
-    alive = pulses(open_store(data))
-    if not alive:
-        return
-    table = Table("run", "stage", "items", "failed", "process", title="under way", box=None)
-    for pulse in alive:
-        done = f"{pulse.done} of {pulse.total}" if pulse.total else ""
-        table.add_row(pulse.run_id[:8], pulse.stage, done, str(pulse.failed or ""), f"{pulse.process} on {pulse.host}")
-    console.print(table)
+    show_under_way(open_store(root / "data"))

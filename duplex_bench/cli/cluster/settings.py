@@ -7,9 +7,10 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from duplex_bench.storage.places import STORE_VARIABLE
+
 POSTGRES_VARIABLE = "DUPLEX_BENCH_POSTGRES"
 BROKER_VARIABLE = "DUPLEX_BENCH_BROKER"
-STORE_VARIABLE = "DUPLEX_BENCH_STORE"
 LOG_BUCKET_VARIABLE = "DUPLEX_BENCH_LOG_BUCKET"
 OWN_BUCKET = "duplex-bench"
 HOST = "127.0.0.1"
@@ -53,10 +54,13 @@ class OwnServices:
                 "AWS_SECRET_ACCESS_KEY": self.secret_key,
                 "AWS_DEFAULT_REGION": "us-east-1",
             }
-        store = found.get(STORE_VARIABLE) or os.environ[STORE_VARIABLE]
-        if not os.environ.get(LOG_BUCKET_VARIABLE):
-            found[LOG_BUCKET_VARIABLE] = store.removeprefix("s3://").split("/", 1)[0]
-        return found
+        return {LOG_BUCKET_VARIABLE: log_bucket(found.get(STORE_VARIABLE, "")), **found}
+
+
+def log_bucket(store: str = "") -> str:
+    """Bucket of the steps' logs: the one that is named, or that of the object store."""
+    address = store or os.environ.get(STORE_VARIABLE, "")
+    return os.environ.get(LOG_BUCKET_VARIABLE) or address.removeprefix("s3://").split("/", 1)[0]
 
 
 def own_services(folder: Path) -> OwnServices:

@@ -9,11 +9,9 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-
-import dagster as dg
 
 from duplex_bench.stages import progress
 from duplex_bench.storage.object_store import ObjectStore
@@ -59,7 +57,7 @@ def forget(store: ObjectStore, run_id: str) -> None:
 
 
 @contextmanager
-def beating(store: ObjectStore, run_id: str, log: dg.DagsterLogManager) -> Iterator[None]:
+def beating(store: ObjectStore, run_id: str, log: Callable[[str], object]) -> Iterator[None]:
     """Renew the pulse of a run until the block ends, and log how far its stages come, at most every LOG_EVERY_S."""
     if run_id in _beating:
         # Dagster opens the workspace once for the stages and once for the tables between them.
@@ -80,7 +78,7 @@ def beating(store: ObjectStore, run_id: str, log: dg.DagsterLogManager) -> Itera
 
 
 class _Told:
-    def __init__(self, log: dg.DagsterLogManager) -> None:
+    def __init__(self, log: Callable[[str], object]) -> None:
         self._log = log
         self._logged_at_s = time.monotonic()
         self.latest = progress.Progress("", 0, 0)
@@ -89,7 +87,7 @@ class _Told:
         self.latest = told
         if time.monotonic() - self._logged_at_s >= LOG_EVERY_S and told.total:
             self._logged_at_s = time.monotonic()
-            self._log.info(
+            self._log(
                 f"{told.stage}: {told.done} of {told.total} items, {told.reused} from before, {told.failed} failed"
             )
 
