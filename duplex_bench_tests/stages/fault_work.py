@@ -43,4 +43,4 @@ def run(data, n, pause_s=0.0):
 
 if __name__ == "__main__":
     done = run(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]) if len(sys.argv) > 3 else 0.0)
-    print(json.dumps(done.counts()))
+    sys.stdout.write(json.dumps(done.counts()))

@@ -23,7 +23,7 @@ from duplex_bench.storage.places import open_store
 pytestmark = pytest.mark.process
 
 PROGRAM = Path(__file__).with_name("fault_work.py")
-N = 60
+N = 40
 
 
 def _load(name, path):
@@ -115,15 +115,17 @@ def test_an_interrupted_run_pays_for_nothing_twice(data):
     assert sum(purchases(data).values()) - N <= 1
 
 
-@pytest.mark.parametrize("fault", ["error", "drop", "lost", "unsaid", "full"])
+@pytest.mark.parametrize("fault", ["error", "lost", "unsaid"])
 def test_a_store_that_fails_now_and_then_fails_items_and_no_run(proxy, tmp_path, monkeypatch, fault):
     monkeypatch.setenv("DUPLEX_BENCH_STORE", f"s3://bench/{tmp_path.name}")
     monkeypatch.setattr(s3_module.S3Settings, "__init__", _impatient(s3_module.S3Settings.__init__))
     drawn = random.Random(7)
     # Worse than any store should be: every third write, so that retries do not always help.
-    proxy.fault = lambda method, path: (
-        fault if method == "PUT" and "/leases/" not in path and drawn.random() < 0.34 else None
-    )
+
+    def fails(method, path):
+        return fault if method == "PUT" and "/leases/" not in path and drawn.random() < 0.34 else None
+
+    proxy.fault = fails
     for _ in range(20):
         try:
             done = work.run(tmp_path, N)
@@ -173,7 +175,6 @@ def test_a_stepped_clock_changes_nothing(tmp_path):
 
 def test_a_stopped_run_notices_that_another_has_taken_over(tmp_path):
     """A process that was stopped (a suspended laptop) must not go on beside the one that took its place."""
-    times = "from duplex_bench.storage import lease; lease.BEAT_EVERY_S = 0.2; lease.STALE_AFTER_S = 1.0\n"
     code = (
         "import sys\nfrom duplex_bench.storage import lease\n"
         "lease.LeaseTimes.__init__.__defaults__ = (0.2, 1.0, 0.05)\n"
@@ -182,7 +183,6 @@ def test_a_stopped_run_notices_that_another_has_taken_over(tmp_path):
         f"sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
         f"import fault_work\nfrom pathlib import Path\nfault_work.run(Path({str(tmp_path)!r}), {N}, 0.05)\n"
     )
-    del times
     first = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
     assert wait_until(lambda: sum(purchases(tmp_path).values()) >= 10, 30)
     os.kill(first.pid, signal.SIGSTOP)
