@@ -1,35 +1,29 @@
-"""What may leave the house of an item whose text is not ours to give: numbers, and names from closed vocabularies.
+"""The release bundle's part of what may leave this machine: whole records, and where something ran.
 
-A corpus's words come back in many places: transcripts, gold answers, what a judge was asked and replied, labels of
-windows. The rule is the same everywhere and lets nothing pass by default: numbers, truth values and names of
-``NAMES`` stay; what a system said stays (it is machine-generated); every other text goes.
+Which texts pass is decided in ``public_filter``, for the public report and the bundle alike. Here records are emptied
+so that they can still be read and scored, and paths and addresses are taken out of every text.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from duplex_bench.records.outcome import Outcome
+import polars as pl
 
-# Labels of windows, attributes of references and details of scores whose values are from closed vocabularies or ids.
-NAMES: Final = frozenset({
-    "turn_type", "turn_types", "addressee", "named_addressee", "speaker", "speakers", "utterance_id", "kind", "asker",
-    "outcome", "pause_outcome", "domain", "family", "preamble", "acoustics", "addressing", "base_item",
-    "request_third", "label_rule", "question_id", "bound",
-})  # fmt: skip
-# Details that hold what a system said.
-SAID: Final = frozenset({"answer", "text", "response_text"})
-# Reasons are fixed texts of ours, but for what follows one of these: the words of a judge or of a vendor's server.
-_QUOTING: Final = ("no verdict", *(str(outcome) for outcome in Outcome))
+from duplex_bench.records.outcome import Outcome
+from duplex_bench.reporting import public_filter
+from duplex_bench.reporting.public_filter import public_attributes, public_details, public_labels
+
+# What follows one of these in a reason are the words of a vendor's server, which may repeat what it was sent.
+_QUOTING: Final = frozenset(str(outcome) for outcome in Outcome)
 # Absolute paths and addresses say where something ran, never what came out.
 _PLACE: Final = re.compile(r"(?<![\w./~-])(?:~?/[\w.@+-]+(?:/[\w.@+-]*)+|[A-Za-z]:\\[^\s'\"]+|\w+://[^\s'\"]+)")
 
 
 def public_stimulus(text: str) -> str:
     """A stimulus without identity prompt and history turns: what is left are digests and lengths of its audio."""
-    told = json.loads(text)
-    return _json({**told, "identity_prompt": None, "history": []})
+    return _json({**json.loads(text), "identity_prompt": None, "history": []})
 
 
 def public_reference(text: str) -> str:
@@ -42,33 +36,34 @@ def public_reference(text: str) -> str:
             "gold_answer": None,
             "transcript": [],
             "human_reply": None if reply is None else {**reply, "text": ""},
-            "attributes": _plain(told["attributes"]),
-            "windows": [
-                {**window, "labels": _plain(window["labels"]), "marks": _plain(window["marks"])}
-                for window in told["windows"]
-            ],
+            "attributes": public_attributes(told["attributes"]),
+            "windows": [{**window, "labels": public_labels(window["labels"])} for window in told["windows"]],
         }
     )
 
 
-def public_details(text: str, *, of_system: bool) -> str:
-    """Details of a score without words but those that a system said.
+def public_scores(frame: pl.DataFrame, *, of_system: bool) -> pl.DataFrame:
+    """Measurements without words but those that a system said, in reasons and details."""
+    return frame.with_columns(
+        mapped("reason", public_reason), mapped("details", lambda text: public_details(text, of_system=of_system))
+    )
 
-    Args:
-        text: the JSON object of column ``details``.
-        of_system: whether a system was scored; what a person said is the corpus's.
-    """
-    told = json.loads(text) if text else {}
-    said = {name: value for name, value in told.items() if of_system and name in SAID}
-    return _json({**_plain(told), **said})
+
+def public_verdicts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Judgements without the judge's words, which may quote what it was asked about."""
+    return frame.with_columns(pl.lit("").alias("reason"), pl.lit("").alias("raw"))
 
 
 def public_reason(reason: str | None) -> str | None:
     """A reason without what it quotes of a judge or a server."""
-    if reason is None:
-        return None
-    head = reason.partition(":")[0]
-    return head if head in _QUOTING else reason
+    kept = public_filter.public_reason(reason)
+    head = (kept or "").partition(":")[0]
+    return head if head in _QUOTING else kept
+
+
+def mapped(name: str, rule: Callable[[Any], Any]) -> pl.Expr:
+    """A text column with ``rule`` applied to every text in it."""
+    return pl.col(name).map_elements(rule, return_dtype=pl.String, skip_nulls=True)
 
 
 def without_places(text: str | None) -> str | None:
@@ -85,14 +80,6 @@ def placeless(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [placeless(inner) for inner in value]
     return value
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in values.items()
-        if value is None or isinstance(value, bool | int | float) or (isinstance(value, str) and name in NAMES)
-    }
 
 
 def _json(value: Any) -> str:

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duplex_bench.records.items import HistoryTurn, HumanReply, Reference, Window
+from duplex_bench.reporting.public_filter import ATTRIBUTES, DETAILS, LABELS, public_details
 from duplex_bench.reporting.withholding import (
-    NAMES,
-    SAID,
     placeless,
-    public_details,
     public_reason,
     public_reference,
     public_stimulus,
@@ -23,7 +21,7 @@ pytestmark = pytest.mark.unit
 
 SECRET = "the person's own words"
 KEYS = st.text(st.characters(codec="ascii", categories=["L"]), min_size=1, max_size=12).filter(
-    lambda name: name not in NAMES | SAID
+    lambda name: name not in ATTRIBUTES | DETAILS | LABELS
 )
 VALUES = st.one_of(
     st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False, allow_infinity=False), st.just(SECRET)

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import polars as pl
 
-from duplex_bench.reporting.withholding import public_details, public_reason, public_reference, public_stimulus
+from duplex_bench.reporting.public_filter import public_details
+from duplex_bench.reporting.withholding import public_reason, public_reference, public_stimulus
 from duplex_bench.stages.release.archive import opened
 from duplex_bench.stages.release.layout import AUDIO, FORMAT, MANIFEST, MARKER, OUTPUT_LICENCE, TABLES
 from duplex_bench.storage.digests import digest_file
@@ -166,7 +167,7 @@ def _withheld(frames: Mapping[str, pl.DataFrame]) -> Iterator[Problem]:
     for name in ("measurements", "bounds"):
         for text, reason in frames[name].filter(pl.col("item_id").is_in(ids)).select("details", "reason").iter_rows():
             kept = public_details(text, of_system=name == "measurements")
-            count(f"{name}.parquet, column details", json.loads(kept) != json.loads(text))
+            count(f"{name}.parquet, column details", json.loads(kept or "{}") != json.loads(text))
             count(f"{name}.parquet, column reason", public_reason(reason) != reason)
     for reason, raw in frames["judgements"].filter(pl.col("item_id").is_in(ids)).select("reason", "raw").iter_rows():
         count("judgements.parquet, columns reason and raw", bool(reason or raw))

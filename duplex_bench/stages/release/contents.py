@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -18,14 +18,15 @@ from duplex_bench.records.tables import (
     STATISTICS,
     WORDS,
 )
+from duplex_bench.reporting import withholding
 from duplex_bench.reporting.run_tables import TRACKS
 from duplex_bench.reporting.site.chunks import read_events
 from duplex_bench.reporting.withholding import (
+    mapped,
     placeless,
-    public_details,
-    public_reason,
     public_reference,
     public_stimulus,
+    public_verdicts,
     without_places,
 )
 from duplex_bench.stages import summary
@@ -99,8 +100,8 @@ def _of_track(workspace: Workspace, track: Track) -> dict[str, pl.DataFrame]:
     found = {
         "items": items.with_columns(
             pl.lit(closed).alias("withheld"),
-            _mapped("stimulus", public_stimulus),
-            *([_mapped("reference", public_reference)] if closed else []),
+            mapped("stimulus", public_stimulus),
+            *([mapped("reference", public_reference)] if closed else []),
         ),
         "rollouts": termed(public_rollouts(rollouts, closed=closed), OUTPUT_LICENCE).join(
             _model_licences(workspace, systems), on="system", how="left", maintain_order="left"
@@ -120,32 +121,21 @@ def _of_track(workspace: Workspace, track: Track) -> dict[str, pl.DataFrame]:
 
 def public_scores(frame: pl.DataFrame, *, closed: bool, of_system: bool) -> pl.DataFrame:
     """Measurements with reasons and details that may be given; ``closed`` where the words are not ours."""
-    frame = frame.with_columns(_mapped("reason", without_places))
-    if not closed:
-        return frame
-    return frame.with_columns(
-        _mapped("reason", public_reason),
-        _mapped("details", lambda text: public_details(text, of_system=of_system)),
-    )
+    frame = frame.with_columns(mapped("reason", without_places))
+    return withholding.public_scores(frame, of_system=of_system) if closed else frame
 
 
 def public_judgements(frame: pl.DataFrame, *, closed: bool) -> pl.DataFrame:
     """Verdicts; the judge's words are withheld where it may have quoted, and a digest tells which they were."""
-    told = frame.with_columns(_mapped("raw", lambda text: digest_bytes(text.encode())).alias("raw_sha256"))
-    if not closed:
-        return told
-    return told.with_columns(pl.lit("").alias("reason"), pl.lit("").alias("raw"))
+    told = frame.with_columns(mapped("raw", lambda text: digest_bytes(text.encode())).alias("raw_sha256"))
+    return public_verdicts(told) if closed else told
 
 
 def public_rollouts(frame: pl.DataFrame, *, closed: bool) -> pl.DataFrame:
     """Rollouts with the place of their audio in the bundle."""
     place = pl.format(f"{AUDIO}/{{}}.flac", pl.col("listener_audio")).alias("audio")
-    told = frame.with_columns(place, _mapped("reason", without_places))
-    return told.with_columns(_mapped("reason", lambda text: (text or "").partition(":")[0])) if closed else told
-
-
-def _mapped(name: str, rule: Callable[[Any], Any]) -> pl.Expr:
-    return pl.col(name).map_elements(rule, return_dtype=pl.String, skip_nulls=True)
+    told = frame.with_columns(place, mapped("reason", without_places))
+    return told.with_columns(mapped("reason", lambda text: (text or "").partition(":")[0])) if closed else told
 
 
 def _events(workspace: Workspace, rollouts: pl.DataFrame) -> pl.DataFrame:
