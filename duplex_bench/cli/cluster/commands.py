@@ -64,3 +64,18 @@ def backfill(
     from duplex_bench.cli.cluster.backfills import launch
 
     raise typer.Exit(launch(Path.cwd() / folder, profile, system or [], only, wait, limit))
+
+
+@app.command()
+def prove(
+    folder: FolderOption = Path("cluster"),
+    profile: ProfileOption = "demo",
+    system: Annotated[
+        list[str] | None, typer.Option("--system", "-s", help="A system card by name; repeat. Default: all.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Run at most this many items a track.")] = None,
+) -> None:
+    """Run a profile plainly and on a cluster that is killed and goes on, and compare every table."""
+    from duplex_bench.cli.cluster.proof import prove as prove_it
+
+    raise typer.Exit(prove_it(Path.cwd() / folder, profile, system or [], limit))

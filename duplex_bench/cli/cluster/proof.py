@@ -1,0 +1,84 @@
+"""``duplex-bench cluster prove``: the profile on a cluster, under fire, against the same profile in one process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from importlib.resources import files
+from pathlib import Path
+
+from duplex_bench.cli.cluster.control import bring_down, bring_up, environment
+from duplex_bench.cli.cluster.processes import Processes, wait_until
+from duplex_bench.cli.cluster.settings import own_services
+from duplex_bench.cli.console import console
+from duplex_bench.stages.pulse import pulses
+from duplex_bench.stages.same_tables import TablesCompared, compare_tables
+from duplex_bench.stages.workspace import open_workspace
+from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.storage.places import open_store
+
+KILLED = ("worker-1", "daemon", "postgres")
+"""What is killed, by SIGKILL, while rollouts are under way (ours)."""
+ROLLOUTS_WITHIN_S = 3_600.0
+MOST_BACKFILLS = 3
+
+
+def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> int:
+    """Run it plainly, run it on a cluster whose parts are killed, compare; 0 if every table is the same."""
+    plain = root / "plain"
+    began = time.monotonic()
+    plain.mkdir(parents=True, exist_ok=True)
+    for name in ("dagster.yaml", "workspace.yaml"):
+        (plain / name).write_text((files("duplex_bench.cli.templates") / name).read_text("utf-8"), "utf-8")
+    wanted = [part for name in systems for part in ("-s", name)] + (["--limit", str(limit)] if limit else [])
+    command = [sys.executable, "-m", "duplex_bench.cli.main"]
+    code = subprocess.run([*command, "run", "-p", profile, *wanted], cwd=plain, check=False).returncode
+    if code:
+        console.print("the plain run failed: nothing to compare with", highlight=False)
+        return code
+    console.print(f"plain run: {time.monotonic() - began:.0f} s", highlight=False)
+
+    began = time.monotonic()
+    bring_up(root, profile, 2, ["dagster", "gpu"], limit)
+    backfill = [*command, "cluster", "backfill", "--folder", ".", "-p", profile, "--wait", *wanted]
+    first = subprocess.Popen(backfill, cwd=root)
+    os.environ.update(environment(root, own_services(root), profile, limit))
+    store = open_store(root / "data")
+
+    def in_rollouts() -> bool:
+        return first.poll() is not None or any("rollouts" in pulse.stage and pulse.done for pulse in pulses(store))
+
+    if wait_until(in_rollouts, ROLLOUTS_WITHIN_S) and first.poll() is None:
+        processes = Processes(root / "processes")
+        for name in KILLED:
+            running = processes.running(name)
+            if running is not None:
+                os.kill(running.pid, signal.SIGKILL)
+        console.print(f"killed during rollouts: {', '.join(KILLED)}; started again", highlight=False)
+        bring_up(root, profile, 2, ["dagster", "gpu"], limit)
+    code = first.wait()
+    for _ in range(MOST_BACKFILLS - 1):
+        if code == 0:
+            break
+        console.print("run again: finished items are kept", highlight=False)
+        code = subprocess.run(backfill, cwd=root, check=False).returncode
+    if code:
+        return code
+    console.print(f"cluster run, killed and resumed: {time.monotonic() - began:.0f} s", highlight=False)
+    name = open_workspace(profile, root / "data", limit).profile.name
+    found = compare_tables(FolderStore(plain / "data" / "store"), store, name)
+    tell(found)
+    bring_down(root)
+    return 1 if found.different or not found.same_bytes else 0
+
+
+def tell(found: TablesCompared) -> None:
+    """Say how many tables are the same."""
+    console.print(
+        f"tables the same byte for byte: {len(found.same_bytes)}; the same but for the time a run took: "
+        f"{len(found.same_but_times)}; different: {len(found.different)}",
+        highlight=False,
+    )
+    for key in found.different:
+        console.print(f"[red]different:[/] {key}", highlight=False)
