@@ -1,10 +1,14 @@
-"""``duplex-bench systems new``: a card and a class to start from."""
+"""``duplex-bench systems new`` and ``sweep``: cards written into the user's folder."""
 
 import re
 import sys
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
+
+from duplex_bench.stages.cards import card_named
+from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.sweeps import card_toml, sweep_cards
 
 _NAME = re.compile(r"[a-z0-9_-]{1,64}")
 
@@ -42,3 +46,20 @@ def write_new_system(folder: Path, name: str, taken: set[str]) -> tuple[Path, Pa
     filled = text.format(name=name, module=module, interpreter=Path(sys.executable).as_posix())
     card.write_text(filled, "utf-8")
     return card, code
+
+
+def write_sweep(folder: Path, name: str, silences: str) -> list[SystemCard]:
+    """Write the cards of an endpointer sweep of card ``name`` into ``folder``, over those of an earlier one.
+
+    Raises:
+        ValueError: No such card, nothing to sweep in it, or ``silences`` are no numbers with commas between.
+    """
+    try:
+        wanted = [int(part) for part in silences.split(",")]
+    except ValueError:
+        raise ValueError(f"--silences {silences!r}: give whole milliseconds with commas between, as 100,300") from None
+    cards = sweep_cards(card_named(folder, name), wanted)
+    folder.mkdir(parents=True, exist_ok=True)
+    for card in cards:
+        (folder / f"{card.name}.toml").write_text(card_toml(card), "utf-8")
+    return cards

@@ -119,6 +119,31 @@ def setup(
 
 
 @app.command()
+def sweep(
+    name: Annotated[str, typer.Argument(help="The card to vary: of the embedded cascade or a hosted system.")],
+    silences: Annotated[
+        str, typer.Option("--silences", help="Milliseconds of silence that end a turn, with commas between.")
+    ] = "100,200,300,500,700,1000,1500,2000",
+    data: DataOption = Path("data"),
+) -> None:
+    """Write cards that differ in their endpointer: each silence, and semantic detection at each eagerness."""
+    from duplex_bench.cli.new_system import write_sweep
+    from duplex_bench.cli.root import root
+
+    written = write_sweep(root() / data / "systems", name, silences)
+    console.print(f"wrote {len(written)} cards into {root() / data / 'systems'}", highlight=False, soft_wrap=True)
+    chosen = " ".join(f"--system {card.name}" for card in written)
+    console.print(f"next: duplex-bench run --track conversation {chosen}", highlight=False, soft_wrap=True)
+    if written[0].driver == "realtime":
+        console.print(
+            'set rollout.protocols.turn_end_trigger = "endpointer" in the profile, or turn ends are asked for and the '
+            "endpointer decides pauses alone",
+            highlight=False,
+            soft_wrap=True,
+        )
+
+
+@app.command()
 def talk(
     name: NameArgument,
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 for any that is free.")] = 8790,

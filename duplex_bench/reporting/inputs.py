@@ -99,6 +99,15 @@ class TrackTables:
 
 
 @dataclass(frozen=True, slots=True)
+class SweepPlace:
+    """Where a system stands in a sweep of one setting: whose curve, in which order, under which label."""
+
+    name: str
+    at: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class SystemInfo:
     """What the report says about a system. ``group`` heads its rows in the leaderboard, on a track of
     ``group_of_track`` another.
@@ -117,6 +126,7 @@ class SystemInfo:
     licence: str = ""
     stands_in_for: str = ""
     conformance: str = ""
+    sweep: SweepPlace | None = None
     card: Mapping[str, str] = field(default_factory=dict)
 
 

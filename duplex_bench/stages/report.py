@@ -11,7 +11,7 @@ from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM, SYSTEM
 from duplex_bench.records import tables as schemas
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.analysis import MultipartyAnalysis
-from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SystemInfo, TrackTables
+from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SweepPlace, SystemInfo, TrackTables
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, report_context, scoring
@@ -96,6 +96,7 @@ def _info(card: SystemCard) -> SystemInfo:
         summary=card.notes,
         licence=card.licence,
         stands_in_for=card.stands_in_for,
+        sweep=None if card.sweep is None else SweepPlace(card.sweep.name, card.sweep.at, card.sweep.label),
         card=report_context.card_facts(card),
     )
 

@@ -19,9 +19,9 @@ class Environment(BaseModel):
 
     Attributes:
         kind: ``python``: under ``interpreter``, or in the environment that ``systems setup`` makes of ``lock``.
-            ``command``: ``command`` ends in a Python that is handed ``-m module ...`` (conda, nix, ssh-like wrappers), or
-            is any program that speaks the session contract on the socket it is named (``docs/session-contract.md``);
-            in its words ``{card_folder}`` stands for the folder of the card's file.
+            ``command``: ``command`` ends in a Python that is handed ``-m module ...`` (conda, nix, ssh-like
+            wrappers), or is any program that speaks the session contract on the socket it is named
+            (``docs/session-contract.md``); in its words ``{card_folder}`` stands for the folder of the card's file.
             ``image``: in a container of ``image``, whose ``python3`` has numpy and the model's packages.
         interpreter: A Python; relative to the card's file, or a bare command of ``PATH``.
         command: As above.
@@ -88,6 +88,16 @@ class Environment(BaseModel):
         return subset
 
 
+class Sweep(BaseModel):
+    """Cards that differ in one setting: ``name`` is theirs together, ``at`` orders them, ``label`` names this one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(pattern=r"^[a-z0-9_-]+$", max_length=64)
+    at: float
+    label: str = Field(min_length=1, max_length=24)
+
+
 class SystemCard(BaseModel):
     """What evaluates, costs and is said about one system. Unknown keys are refused.
 
@@ -114,6 +124,7 @@ class SystemCard(BaseModel):
         licence: Terms of the model and of its outputs.
         links: Where it comes from.
         stands_in_for: What an embedded system stands for in the demo, if anything.
+        sweep: Which place it has in a sweep of one setting; the report joins those of one sweep to a curve.
         omitted: Capability to reason: what the system cannot take although its relatives can.
         notes: Anything a reader should know.
     """
@@ -142,6 +153,7 @@ class SystemCard(BaseModel):
     licence: str = Field(min_length=1)
     links: tuple[str, ...] = ()
     stands_in_for: str = ""
+    sweep: Sweep | None = None
     omitted: dict[str, str] = Field(default_factory=dict)
     notes: str = ""
 

@@ -45,6 +45,26 @@ def test_pause_lengths_come_from_the_windows(report_inputs):
     assert lengths["pause_s"].is_between(0.6, 2.2).all()
 
 
+def test_systems_of_one_sweep_are_joined_to_a_curve(report_inputs):
+    import dataclasses
+
+    from duplex_bench.reporting.inputs import SweepPlace
+
+    tables = report_inputs.tracks[1]
+    places = {"cascade-500ms": SweepPlace("s", 500.0, "500 ms"), "cascade-300ms": SweepPlace("s", 300.0, "300 ms")}
+    alone = {"cascade-300ms": places["cascade-300ms"]}
+
+    def drawn(placed):
+        systems = [dataclasses.replace(one, sweep=placed.get(one.name)) for one in report_inputs.systems]
+        return {figure.id: figure for figure in draw_figures(tables, systems)}
+
+    assert "conversation-endpointers" not in drawn(alone)
+    figure = drawn(places)["conversation-endpointers"]
+    assert "2 systems in 1 sweeps" in figure.caption
+    assert b"300 ms" in figure.svg
+    assert b"500 ms" in figure.svg
+
+
 def test_importing_reporting_loads_no_heavy_library():
     heavy = "('matplotlib', 'soxr', 'librosa')"
     code = f"import sys, duplex_bench.reporting.site; print([m for m in {heavy} if m in sys.modules])"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from duplex_bench.reporting.figures.endpointers import endpointer_curves
 from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
 from duplex_bench.reporting.figures.log_axis import plain_log_x
 from duplex_bench.reporting.figures.multiparty import Sketch
@@ -31,6 +32,7 @@ def conversation_sketches(tables: TrackTables, systems: Sequence[SystemInfo]) ->
         pause_point(tables, systems),
         _first_words(tables, systems),
         _plane(tables, systems),
+        endpointer_curves(tables, systems),
         turn_end_quartiles(tables, systems),
         _turn_ends(tables, systems),
         _recall(tables, systems),
