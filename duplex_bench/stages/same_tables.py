@@ -1,42 +1,55 @@
 """Whether two runs of one profile came out the same: every table, but for the columns that only time a run."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from duplex_bench.storage.digests import digest_bytes
-from duplex_bench.storage.frames import VOLATILE_COLUMNS, read_frame, to_parquet
+import polars as pl
+
+from duplex_bench.storage.frames import VOLATILE_COLUMNS, from_parquet, to_parquet
 from duplex_bench.storage.object_store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)
 class TablesCompared:
-    """Keys of tables: the same bytes as they are; the same once times are left out; and different or on one side."""
+    """Keys of tables: the same bytes as they are, the same but for times and folder, different or on one side only."""
 
     same_bytes: tuple[str, ...]
     same_but_times: tuple[str, ...]
     different: tuple[str, ...]
 
 
-def compare_tables(one: ObjectStore, other: ObjectStore, profile: str) -> TablesCompared:
-    """Compare the tables of ``profile`` in two stores, byte for byte.
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two runs: its object store and its data folder."""
 
-    A table that holds the time a run took is compared again, as Parquet bytes, without those columns.
+    store: ObjectStore
+    data: Path
+
+
+def compare_tables(profile: str, one: Side, other: Side) -> TablesCompared:
+    """Compare the tables of two runs of one profile, byte for byte.
+
+    Where the bytes differ they are compared again, as Parquet, without the columns that time a run and with the data
+    folder's own path (which names a generated recording) left out.
     """
     folder = f"tables/{profile}"
-    keys = sorted({*one.keys(folder), *other.keys(folder)})
-    gone = one.missing(keys) | other.missing(keys)
-    same, timed, different = [], [], list(gone)
+    keys = sorted({*one.store.keys(folder), *other.store.keys(folder)})
+    gone = one.store.missing(keys) | other.store.missing(keys)
+    same, but_times, different = [], [], list(gone)
     for key in keys:
         if key in gone:
             continue
-        if digest_bytes(one.get(key)) == digest_bytes(other.get(key)):
+        first, second = one.store.get(key), other.store.get(key)
+        if first == second:
             same.append(key)
-        elif _untimed(one, key) == _untimed(other, key):
-            timed.append(key)
+        elif _settled(first, one.data) == _settled(second, other.data):
+            but_times.append(key)
         else:
             different.append(key)
-    return TablesCompared(tuple(same), tuple(timed), tuple(sorted(different)))
+    return TablesCompared(tuple(same), tuple(but_times), tuple(sorted(different)))
 
 
-def _untimed(store: ObjectStore, key: str) -> bytes:
-    frame = read_frame(store, key)
-    return to_parquet(frame.drop([name for name in VOLATILE_COLUMNS if name in frame.columns]))
+def _settled(table: bytes, data: Path) -> bytes:
+    frame = from_parquet(table)
+    kept = frame.drop([name for name in VOLATILE_COLUMNS if name in frame.columns])
+    return to_parquet(kept.with_columns(pl.col(pl.String).str.replace_all(str(data), "", literal=True)))

@@ -83,6 +83,8 @@ def resume(
         # What another run finished while this one waited is not done again.
         waiting = _split(ledger, tasks, intact, done)
         _compute(ledger, stage, waiting, function, executor, common, final, done, lease.check)
+    # In the order of the tasks, not in that in which they happened to end: tables are made of it.
+    done.payloads = {task.key: done.payloads[task.key] for task in tasks if task.key in done.payloads}
     return done
 
 

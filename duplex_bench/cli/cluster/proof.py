@@ -13,7 +13,7 @@ from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.cluster.settings import own_services
 from duplex_bench.cli.console import console
 from duplex_bench.stages.pulse import pulses
-from duplex_bench.stages.same_tables import TablesCompared, compare_tables
+from duplex_bench.stages.same_tables import Side, TablesCompared, compare_tables
 from duplex_bench.stages.workspace import open_workspace
 from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.places import open_store
@@ -67,7 +67,8 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
         return code
     console.print(f"cluster run, killed and resumed: {time.monotonic() - began:.0f} s", highlight=False)
     name = open_workspace(profile, root / "data", limit).profile.name
-    found = compare_tables(FolderStore(plain / "data" / "store"), store, name)
+    before = Side(FolderStore(plain / "data" / "store"), plain / "data")
+    found = compare_tables(name, before, Side(store, root / "data"))
     tell(found)
     bring_down(root)
     return 1 if found.different or not found.same_bytes else 0
