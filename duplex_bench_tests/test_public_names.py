@@ -30,6 +30,7 @@ SIGNATURES = {
     "duplex_bench.statistics:wilson_interval": ("k", "n", "level"),
     "duplex_bench.statistics:cluster_bootstrap": ("values", "clusters", "statistic", "rng", "n_resamples", "level"),
     "duplex_bench.statistics:cohen_kappa": ("a", "b"),
+    "duplex_bench.reporting.run_tables:load_run": ("path", "profile"),
 }  # fmt: skip
 
 
