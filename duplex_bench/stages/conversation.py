@@ -212,17 +212,29 @@ def review_flags(
 
 
 def labels(workspace: Workspace, engine: pl.DataFrame) -> StageResult:
-    """A person's labels where a session's review is approved, else the engine's."""
+    """A person's labels where a session's review is approved, else the engine's.
+
+    A label that a person left as it was keeps the rule and confidence that it was placed with, so that approving a
+    session touches only what was changed in it.
+    """
     approved = reviews.approved(workspace.reviews_folder)
     known = set(engine["session_id"].unique())
     parts = [engine.filter(~pl.col("session_id").is_in(list(approved)))]
     for session_id, found in sorted(approved.items()):
         if session_id in known:
-            rows = [{"session_id": session_id, **asdict(label), "source": "review"} for label in found]
+            before = {_place(label): label for label in labels_in(engine, session_id)}
+            rows = [
+                {"session_id": session_id, **asdict(before.get(_place(label), label)), "source": "review"}
+                for label in found
+            ]
             parts.append(pl.DataFrame(rows, schema=LABELS_SCHEMA))
     frame = pl.concat(parts).sort("session_id", "start_s", "end_s", "speaker", "kind")
     reviewed = len(known & set(approved))
     return StageResult(frame, {"labels": frame.height, "sessions": len(known), "sessions_reviewed": reviewed})
+
+
+def _place(label: Label) -> tuple[Speaker, str, float, float]:
+    return label.speaker, label.kind, label.start_s, label.end_s
 
 
 def candidates(

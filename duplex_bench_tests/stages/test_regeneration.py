@@ -96,6 +96,23 @@ def seen(items):
     return {plain(text) for text in items["stimulus"]}
 
 
+def scored_on(items, rollouts):
+    """Everything that a score of an item rests on: its reference, and what a listener heard of its rollout."""
+    heard = {
+        row["item_id"]: (row["listener_audio"], row["outcome"], row["reason"], row["timeline_s"])
+        for row in rollouts.iter_rows(named=True)
+    }
+    return {
+        (
+            row["item_id"],
+            row["condition"],
+            json.dumps(json.loads(row["reference"]), sort_keys=True),
+            heard[row["item_id"]],
+        )
+        for row in items.iter_rows(named=True)
+    }
+
+
 def late_point(chain, kind):
     """The point with the longest way to it, so that there are turns before it."""
     return chain.points.filter(pl.col("kind") == kind).sort("boundary_s").row(-1, named=True)
@@ -127,7 +144,7 @@ def point_withdrawn(point):
 @pytest.mark.parametrize("edit", [pause_end_later, turn_becomes_backchannel, point_withdrawn])
 def test_reruns_and_rescores_are_those_of_a_comparison_by_hand(chain, edit):
     before = chain.items()
-    chain.measure(before)
+    first, _ = chain.measure(before)
     point = late_point(chain, "pause")
     chain.review(point["session_id"], edit(point))
     after = chain.items()
@@ -140,8 +157,9 @@ def test_reruns_and_rescores_are_those_of_a_comparison_by_hand(chain, edit):
     assert regeneration.rollouts_due(chain.workspace, after, chain.card) == len(fresh)
     rolled, scored = chain.measure(after)
     assert rolled.counts["computed"] == len(fresh)
-    kept = sum(change == "unchanged" for change in told.values())
-    assert scored.counts["reused"] == kept
+    # A score stands where neither what was heard nor what it is held against is another.
+    kept = len(scored_on(before, first.frame) & scored_on(after, rolled.frame))
+    assert scored.counts["reused"] == kept >= sum(change == "unchanged" for change in told.values())
     assert scored.counts["computed"] == after.height - kept
     assert regeneration.rollouts_due(chain.workspace, after, chain.card) == 0
 
@@ -168,6 +186,27 @@ def test_a_withdrawn_point_is_replaced_in_the_draw(chain):
     changes = dict(found.select("item_id", "change").iter_rows())
     assert changes[point["point_id"]] == "left"
     assert "drawn" in changes.values()
+
+
+def test_approving_a_session_as_it_is_changes_nothing(chain):
+    before = chain.items()
+    chain.measure(before)
+    for session in chain.sessions["session_id"]:
+        chain.review(session, lambda rows: None)
+    labels = conversation.labels(chain.workspace, chain.engine).frame
+    assert set(labels["source"]) == {"review"}
+    after = chain.items()
+    assert set(regeneration.compare(before, after).frame["change"]) == {"unchanged"}
+    assert chain.measure(after)[1].counts["computed"] == 0
+
+
+def test_only_a_changed_label_loses_the_rule_that_placed_it(chain):
+    chain.items()
+    point = late_point(chain, "pause")
+    chain.review(point["session_id"], pause_end_later(point))
+    labels = conversation.labels(chain.workspace, chain.engine).frame
+    mine = labels.filter(pl.col("session_id") == point["session_id"])
+    assert mine.filter(pl.col("rule") == "review").select("kind", "start_s").rows() == [("pause", point["boundary_s"])]
 
 
 def test_a_draft_changes_nothing_and_a_first_making_draws_everything(chain):
