@@ -307,7 +307,7 @@ def test_a_key_of_the_environment_stops_the_release_and_leaves_nothing(run, tmp_
 def test_statistics_of_other_scores_stop_the_release(run):
     frame = required(run, "multiparty", "statistics")
     keep(run, "multiparty", "statistics", frame.with_columns(pl.col("estimate") + 0.01))
-    with pytest.raises(ReleaseError, match="statistics of multiparty are of other scores"):
+    with pytest.raises(ReleaseError, match="statistics of multiparty do not follow from the scores"):
         build_release(run)
 
 

@@ -60,7 +60,7 @@ def public_tables(workspace: Workspace) -> dict[str, pl.DataFrame]:
     """Every table of the bundle by name, in the schemas of ``layout.TABLES``; without rows where there is nothing.
 
     Raises:
-        ReleaseError: statistics that do not follow from the scores as they are now.
+        ReleaseError: statistics that do not follow from the scores and the code as they are now.
         ValueError: nothing was run, or a table or event log is missing.
     """
     parts: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
@@ -159,8 +159,8 @@ def _summary(
     before = stored(workspace, track, "statistics")
     if before is not None and not same_estimates(before, estimates.frame):
         raise ReleaseError(
-            f"the statistics of {track} are of other scores than those stored now: run duplex-bench report --profile "
-            f"{workspace.profile.name}, then release again"
+            f"the statistics of {track} do not follow from the scores and the code as they are now: run duplex-bench "
+            f"report --profile {workspace.profile.name}, then release again"
         )
     licence = pl.lit(NUMBERS_LICENCE).alias("licence")
     return {
