@@ -1,6 +1,6 @@
 """A text model as judge: rubric and question in, one of the rubric's verdicts out, or no verdict with the reason."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from pydantic import create_model
 from duplex_bench.judging.rubrics import RUBRIC_IDS, RubricError, rubric
 from duplex_bench.records.score import Judgement, Question
 from duplex_bench.storage.digests import canonical_json, digest_value
+from duplex_bench.textmodels.batches import BatchSettings
 from duplex_bench.textmodels.model import CostPlan, TextModel
 from duplex_bench.textmodels.schema import Reply
 from duplex_bench.textmodels.settings import ModelSettings
@@ -29,14 +30,20 @@ class JudgeSettings:
         second: another judge put to the same questions; it scores nothing, its agreement with the first is reported.
         sentinels: whether a run that judges anything first judges the fixed sentinel questions anew, so that a judge
             that changed behind its name is noticed.
+        batch: whether questions go through the vendor's batch endpoint first, at a lower price (sentinels never do).
     """
 
     engine: Literal["embedded", "model"] = "embedded"
     model: ModelSettings | None = None
     second: ModelSettings | None = None
     sentinels: bool = True
+    batch: BatchSettings = field(default_factory=BatchSettings)
 
     def __post_init__(self) -> None:
+        if self.batch.enabled and self.model is not None and self.model.vendor == "openai_compatible":
+            raise JudgeSettingsError(
+                "judge.batch: no batch endpoint is known of an openai_compatible server: leave it out"
+            )
         if self.engine == "model" and self.model is None:
             raise JudgeSettingsError("judge.engine is model: name one in judge.model (vendor, model)")
         if self.second is not None and self.model is None:
@@ -57,6 +64,10 @@ class ModelJudge:
         known = rubric(question.rubric)
         request = self.model.key(_request(question, sample), _verdict_of(question.rubric))
         return digest_value("model judgement", known.id, known.version, known.sha256, request)
+
+    def asked(self, question: Question) -> tuple[TextRequest, type[Reply]]:
+        """What is put to the model for a question, and the shape of its answer."""
+        return _request(question, 0), _verdict_of(question.rubric)
 
     def needs_call(self, question: Question) -> bool:
         """Whether judging calls the provider: there is no stored response."""

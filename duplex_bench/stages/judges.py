@@ -1,6 +1,6 @@
 """Who judges, and the table of verdicts: the embedded stand-ins, or a text model with sentinels and a second judge."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -25,6 +25,8 @@ from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import frame_of, write_frame
 from duplex_bench.storage.serial import from_json, to_json
+from duplex_bench.textmodels.batches import ask_ahead
+from duplex_bench.textmodels.errors import ModelUnavailableError
 from duplex_bench.textmodels.model import TextModel
 from duplex_bench.textmodels.settings import ModelSettings
 
@@ -104,12 +106,14 @@ def _by_model(
         ledger = workspace.ledger(f"{track}/{stage}/{system}")
         finished = ledger.finished()
         waiting = {key: one.question for key, one in zip(keys, asked, strict=True) if key not in finished}
+        waiting_at: Mapping[str, str] = {}
         if any(judge.needs_call(question) for question in waiting.values()):
             # A missing key ends the stage here, not once for every question.
             model.check_key()
             if workspace.profile.judge.sentinels:
                 _watch(judge, workspace, role, digest_value("run", track, system, sorted(waiting)), told, waiting)
-        judge_one: Callable[[Question], str] = partial(_model_verdict, judge, system)
+            waiting_at = _ahead(judge, workspace, role, system, list(waiting.values()), told)
+        judge_one: Callable[[Question], str] = partial(_model_verdict, judge, system, waiting_at)
         threads = open_until_done.enter_context(ThreadPoolExecutor(calls.concurrency))
         # A question without a verdict is read again by the next run, from the cache unless more readings are allowed.
         done = resume(
@@ -118,7 +122,30 @@ def _by_model(
     return keys, done
 
 
-def _model_verdict(judge: ModelJudge, system: str, question: Question) -> str:
+def _ahead(
+    judge: ModelJudge, workspace: Workspace, role: str, system: str, questions: Sequence[Question], told: _Told
+) -> Mapping[str, str]:
+    """Put questions to the batch endpoint where the profile says so; the batch of each request still under way."""
+    settings = workspace.profile.judge.batch
+    if not settings.enabled or judge.model.settings.vendor == "openai_compatible":
+        return {}
+    asked = [judge.asked(question) for question in questions]
+    found = ask_ahead(judge.model, asked, workspace.store, settings, subject=system)
+    name = role.replace(" ", "_")
+    told.counts |= {f"{name}_by_batch": len(found.stored), f"{name}_batch_faults": len(found.faults)}
+    told.notes += [f"asked singly instead: {why}" for why in sorted(set(found.faults.values()))[:5]]
+    if found.waiting:
+        told.counts[f"{name}_waiting"] = len(found.waiting)
+        batches = ", ".join(sorted(set(found.waiting.values())))
+        told.notes.append(f"{len(found.waiting)} answers are not ready (batches {batches}): run again to collect them")
+    return found.waiting
+
+
+def _model_verdict(judge: ModelJudge, system: str, waiting_at: Mapping[str, str], question: Question) -> str:
+    batch = waiting_at.get(judge.model.key(*judge.asked(question)))
+    if batch is not None:
+        # Asked singly it would be paid for twice.
+        raise ModelUnavailableError(f"its answer is not ready in batch {batch}: run again to collect it")
     return to_json(judge.judge(question, system))
 
 

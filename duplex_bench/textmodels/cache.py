@@ -10,12 +10,17 @@ from duplex_bench.textmodels.wire import WireRequest
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """One response: the body as it came (a key that it quoted hidden), when, and how many sends it took."""
+    """One response: the body as it came (a key that it quoted hidden), when, and how many sends it took.
+
+    ``batch`` is the vendor's id of the batch that it came in, ``factor`` what it cost of the usual price.
+    """
 
     response: str
     at: str
     sends: int
     wall_s: float
+    batch: str = ""
+    factor: float = 1.0
 
 
 class ResponseCache:
@@ -31,7 +36,10 @@ class ResponseCache:
         """The stored response, or None: none there, or one that cannot be read (it is fetched anew)."""
         try:
             found = json.loads(self._store.get(self._name(key, reading)))
-            return StoredResponse(found["response"], found["at"], found["sends"], found["wall_s"])
+            return StoredResponse(
+                found["response"], found["at"], found["sends"], found["wall_s"], found.get("batch", ""),
+                found.get("factor", 1.0),
+            )  # fmt: skip
         except (KeyError, TypeError, json.JSONDecodeError):
             return None
 
@@ -45,5 +53,6 @@ class ResponseCache:
             "at": stored.at,
             "sends": stored.sends,
             "wall_s": stored.wall_s,
+            **({"batch": stored.batch, "factor": stored.factor} if stored.batch else {}),
         }
         self._store.put(self._name(key, reading), canonical_json(told).encode())

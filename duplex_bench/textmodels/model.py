@@ -119,13 +119,46 @@ class TextModel:
 
     def key(self, request: TextRequest, kind: type[Reply]) -> str:
         """Digest of the whole request."""
-        return self._keyed(request, kind)[1]
+        return self.keyed(request, kind)[1]
+
+    def is_stored(self, key: str) -> bool:
+        """Whether a response to the request of this digest is stored."""
+        return self._cache.get(key, 0) is not None
+
+    def store_batched(
+        self, wire: WireRequest, key: str, response: str, batch_id: str, factor: float, subject: str = ""
+    ) -> None:
+        """Keep a response that came by batch as if it had been asked for, and note what it cost.
+
+        Args:
+            wire: the request.
+            key: its digest.
+            response: the body as it came.
+            batch_id: the vendor's id of the batch.
+            factor: what a batch costs of the usual price.
+            subject: the system that it is about, for the ledger.
+        """
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        self._cache.put(key, 0, wire, StoredResponse(response, at, 1, 0.0, batch_id, factor))
+        usage = read_response(self.settings.vendor, response).usage
+        cost = cost_usd(self.settings, usage)
+        most = self.most_usd(wire)
+        usd = most if cost is None else cost
+        charged = None if usd is None else factor * usd
+        self.spend.settle(
+            None,
+            SpentCall(
+                self.role, subject, self.settings.name, f"{key}/0", usage.input_tokens, usage.output_tokens, charged,
+                None, at,
+            ),
+        )  # fmt: skip
 
     def needs_call(self, request: TextRequest, kind: type[Reply]) -> bool:
         """Whether asking would call the provider: no response to this request is stored."""
         return self._cache.get(self.key(request, kind), 0) is None
 
-    def _keyed(self, request: TextRequest, kind: type[Reply]) -> tuple[WireRequest, str]:
+    def keyed(self, request: TextRequest, kind: type[Reply]) -> tuple[WireRequest, str]:
+        """What would be sent, and its digest."""
         wire = wire_request(self.settings, request, strict_schema(kind))
         return wire, cache_key(self.settings, wire, request, base_url(self.settings))
 
@@ -146,9 +179,10 @@ class TextModel:
             RequestRefusedError: the provider does not take the request.
             ModelUnavailableError: it could not be reached; nothing is stored.
         """
-        wire, key = self._keyed(request, kind)
+        wire, key = self.keyed(request, kind)
         made = False
         usages: list[Usage] = []
+        paid: list[float | None] = []
         reason, raw, model = "", "", ""
         for reading in range(self.calls.readings):
             stored = self._cache.get(key, reading)
@@ -158,6 +192,8 @@ class TextModel:
             reply = read_response(self.settings.vendor, stored.response)
             raw, model = stored.response, reply.model
             usages.append(reply.usage)
+            cost = cost_usd(self.settings, reply.usage)
+            paid.append(None if cost is None else stored.factor * cost)
             if reply.text is None:
                 reason = f"{reply.fault}: {reply.told}"
                 if reply.fault in FINAL_FAULTS:
@@ -168,8 +204,8 @@ class TextModel:
             except UnreadableError as error:
                 reason = f"unreadable: {error}"
                 continue
-            return self._answer(value, "", raw, key, model, usages, made, wire)
-        return self._answer(None, reason, raw, key, model, usages, made, wire)
+            return self._answer(value, "", raw, key, model, usages, _summed(paid), made, wire)
+        return self._answer(None, reason, raw, key, model, usages, _summed(paid), made, wire)
 
     def _answer(
         self,
@@ -179,6 +215,7 @@ class TextModel:
         key: str,
         model: str,
         usages: Sequence[Usage],
+        usd: float | None,
         made: bool,
         wire: WireRequest,
     ) -> Answer[Parsed]:
@@ -187,12 +224,11 @@ class TextModel:
             _total([one.output_tokens for one in usages]),
             _total([one.cached_input_tokens for one in usages]),
         )
-        usd = cost_usd(self.settings, usage)
         return Answer(value, reason, raw, key, model, usage, usd, len(usages), not made, wire.notes)
 
     def _call(self, wire: WireRequest, key: str, reading: int, subject: str) -> StoredResponse:
         sender = self._sender()
-        most = self._most_usd(wire)
+        most = self.most_usd(wire)
         reserved = self.spend.reserve(most, f"{self.settings.name} ({self.role or 'call'})")
         began = time.monotonic()
         waiting = {} if self._sleep is None else {"sleep": self._sleep}
@@ -224,7 +260,8 @@ class TextModel:
                 self._transport = self._connect(self.settings)
             return self._transport
 
-    def _most_usd(self, wire: WireRequest) -> float | None:
+    def most_usd(self, wire: WireRequest) -> float | None:
+        """Dollars that a call can cost at most, at the usual price; None where the price is not known."""
         prices = token_prices(self.settings)
         if prices is None:
             return None
@@ -240,7 +277,7 @@ class TextModel:
             kind: the shape of their answers.
             least_output_tokens: how short an answer can be, for the low end; the high end is the settings' limit.
         """
-        waiting = [self._keyed(request, kind) for request in requests]
+        waiting = [self.keyed(request, kind) for request in requests]
         wires = [wire for wire, key in waiting if self._cache.get(key, 0) is None]
         low_in = sum(_tokens(wire, _BYTES_PER_TOKEN_LOW) for wire in wires)
         high_in = sum(_tokens(wire, _BYTES_PER_TOKEN_HIGH) for wire in wires)
@@ -258,6 +295,11 @@ class TextModel:
 
 def _tokens(wire: WireRequest, bytes_per_token: float) -> int:
     return math.ceil(len(canonical_json(wire.body).encode()) / bytes_per_token)
+
+
+def _summed(paid: Sequence[float | None]) -> float | None:
+    known = [usd for usd in paid if usd is not None]
+    return sum(known) if len(known) == len(paid) and known else None
 
 
 def _total(counts: Sequence[int | None]) -> int | None:

@@ -33,6 +33,25 @@ class Price(BaseModel):
     text_item: float | None = None
 
 
+class BatchPrice(BaseModel):
+    """One row ``batch`` of ``prices.toml``: what a request of a batch costs of the usual price."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    vendor: str
+    factor: float
+    read_on: date
+    source: str
+
+
+@cache
+def batch_factor(vendor: str) -> BatchPrice | None:
+    """What a vendor's batches cost of the usual price, or None: not known."""
+    text = files("duplex_bench.textmodels").joinpath("prices.toml").read_text("utf-8")
+    rows = [BatchPrice.model_validate(row) for row in tomllib.loads(text).get("batch", [])]
+    return next((row for row in rows if row.vendor == vendor), None)
+
+
 @cache
 def price_table() -> tuple[Price, ...]:
     """Every price that this version ships."""

@@ -59,7 +59,7 @@ class _VendorPackage:
             got = self._client.post(wire.path, cast_to=self._response, body=wire.body)
         except self._vendor.APIStatusError as error:
             response = error.response
-            raise _fault(self._name, response.status_code, response.text, response.headers, self._key) from None
+            raise http_fault(self._name, response.status_code, response.text, response.headers, self._key) from None
         except self._vendor.APIConnectionError as error:
             raise _lost(self._name, error, self._key) from None
         return without_key(got.text, self._key)
@@ -115,7 +115,7 @@ class _Gemini:
         except self._vendor.TransportError as error:
             raise _lost(self._name, error, self._key) from None
         if got.status_code != _OK:
-            raise _fault(self._name, got.status_code, got.text, got.headers, self._key)
+            raise http_fault(self._name, got.status_code, got.text, got.headers, self._key)
         return without_key(got.text, self._key)
 
 
@@ -124,7 +124,8 @@ def _lost(name: str, error: Exception, key: str) -> TransientError:
     return TransientError(f"{name}: the connection failed: {told}")
 
 
-def _fault(name: str, status: int, body: str, headers: Mapping[str, str], key: str) -> Exception:
+def http_fault(name: str, status: int, body: str, headers: Mapping[str, str], key: str) -> Exception:
+    """What a bad status means: a fault that may pass, or a request that will not be taken; the key hidden."""
     if status in {401, 403}:
         # Servers quote a part of the key here, so nothing they say is repeated.
         return RequestRefusedError(f"{name}: HTTP {status}: the key in the environment was not accepted", status)
