@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila bench ui lock lock-qwen lock-moshi lock-voila clean
+.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila test-wires bench ui lock lock-qwen lock-moshi lock-voila lock-wires clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -78,6 +78,15 @@ test-voila: setup ## Voila's sequence, history and codec on tiny random weights 
 	$(BIN)/duplex-bench systems setup voila-tiny --data .cache/voila
 	$(BIN)/python -m pytest -m voila
 
+.cache/venv-wires/.installed: requirements/wires.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps vllm-omni==0.30.0
+	@touch $@
+
+test-wires: setup .cache/venv-wires/.installed ## the vendors' own ends of the protocols against ours (80 MB)
+	$(BIN)/python -m pytest -m wires
+
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks
 
@@ -103,6 +112,11 @@ lock-voila: setup ## compile the lock file of Voila's environment
 	{ echo "# Made by \`make lock-voila\`. Without hashes: torch is another file with CUDA and without."; \
 	  $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/voila.in | sed 's/+cpu$$//'; \
 	} > duplex_bench/systems/cards/locks/voila.txt
+
+lock-wires: setup ## compile the lock file of the vendors' ends
+	{ echo "# Made by \`make lock-wires\`."; \
+	  $(BIN)/pip-compile -q --allow-unsafe --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-strip-extras --no-header --no-annotate -o - requirements/wires.in; \
+	} > requirements/wires.lock
 
 clean: ## remove run outputs and caches, not .venv
 	rm -rf .cache data/runs data/dagster

@@ -209,6 +209,8 @@ def flushes_when_interrupted(bench: PushBench) -> Said:
     starts = [event["start_s"] for event in first.events if event["kind"] == "audio" and event.get("start_s")]
     if not starts:
         raise NotApplicableError("it did not speak")
+    if all(event["response_id"] is None for event in first.events if event["kind"] == "audio"):
+        raise NotApplicableError("its speech is a track that goes on as time passes: nothing is queued")
     rate = bench.system.spec.in_rate_hz
     again = to_samples(starts[0] + 0.3, rate)
     live = np.zeros(again + len(bench.spoken), dtype=np.float32)

@@ -114,6 +114,14 @@ def codec() -> Any:
             hidden_size=32, codebook_dim=32, codebook_size=CODEBOOK_SIZE, num_lstm_layers=1, use_causal_conv=True,
         )  # fmt: skip
         made = EncodecModel(config).eval()
-        for layer in made.quantizer.layers:
-            layer.codebook.embed.normal_()
+        # Untrained, it codes all sound alike: its codes are taken from what its encoder makes of noise.
+        with torch.no_grad():
+            for layer in made.quantizer.layers:
+                noise = torch.randn(1, 1, 640 * CODEBOOK_SIZE) * torch.rand(CODEBOOK_SIZE).repeat_interleave(640)
+                rest = made.encoder(noise)
+                for before in made.quantizer.layers:
+                    if before is layer:
+                        break
+                    rest = rest - before.decode(before.encode(rest))
+                layer.codebook.embed.copy_(rest[0].T)
         return made
