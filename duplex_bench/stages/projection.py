@@ -21,6 +21,8 @@ NO_PROJECTION = (
     "Without projection flags: no weights of an activity projection are configured (speech.projection.weights), so no "
     "label is doubted because a model expects another floor holder."
 )
+# The same for people who correct labels.
+NOT_LOOKED_AT = "No model of who speaks next has looked for doubtful labels here: there was none to ask."
 _BLOB = "npy"
 
 

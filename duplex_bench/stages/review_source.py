@@ -19,7 +19,7 @@ from duplex_bench.review.publish import ReviewFolder
 from duplex_bench.review.store import ReviewStore
 from duplex_bench.stages.conversation import TRACK, session_words
 from duplex_bench.stages.human_windows import database_url, stored_scores
-from duplex_bench.stages.projection import NO_PROJECTION
+from duplex_bench.stages.projection import NOT_LOOKED_AT
 from duplex_bench.stages.session_audio import StoredAudio
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame
@@ -114,7 +114,7 @@ def _load(workspace: Workspace) -> _Tables:
             tuple(Label(**one) for one in labels.filter(mine).drop("session_id", "source").iter_rows(named=True)),
             found_flags,
             {speaker: tuple(found) for speaker, found in words.items()},
-            "" if workspace.profile.speech.projection.weights else NO_PROJECTION,
+            "" if workspace.profile.speech.projection.weights else NOT_LOOKED_AT,
         )
     audio = {row["session_id"]: from_json(StoredAudio, row["audio"]) for row in kept.iter_rows(named=True)}
     return _Tables(sessions, audio, windows)

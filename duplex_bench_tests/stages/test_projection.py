@@ -66,7 +66,7 @@ def test_the_review_page_is_told_too(labelled):
             write_frame(given.store, given.table_key(("conversation", name), None), frame)
         (entry,) = RunMaterial(given).sessions()
         told = RunMaterial(given).session(entry.session_id).flags_note
-        assert told == ("" if given.profile.speech.projection.weights else projection.NO_PROJECTION)
+        assert told == ("" if given.profile.speech.projection.weights else projection.NOT_LOOKED_AT)
 
 
 def test_every_turn_of_the_left_and_no_other_is_doubted(labelled, monkeypatch):

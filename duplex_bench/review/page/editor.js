@@ -241,6 +241,7 @@ class Editor {
 
   nextFlag(by) {
     const flags = this.material.flags;
+    if (!flags.length) return notice("This session has no flags. Go through it from start to end: Tab goes from label to label.");
     for (let i = this.flagAt + by; i >= 0 && i < flags.length; i += by) if (!this.flags[flags[i].key]) return this.goToFlag(i);
     return notice(by > 0 ? "No open flag after this one." : "No open flag before this one.");
   }

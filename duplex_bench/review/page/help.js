@@ -21,7 +21,8 @@ export function showHelp(page) {
     tables: ["Only administrators see this page. Every table can be taken away as CSV."],
   }[page] ?? ["Correct the labels of a conversation by ear and eye. Open a session: above are the two people's waveforms, below them lanes with their labels. Go from flag to flag (N): each marks a label that is doubtful. Listen, then keep it (K) or correct it. Then go through the whole session once, and press Submit; an administrator approves it or gives it back with a note.",
     "Drag a label's edge to move it. Drag a selected label to move the whole of it. Drag over an empty lane to make a label. Click into the waveform or a lane to put the cursor there; double-click a label to hear it.",
-    "Every change is stored when you make it, and can be undone. If the connection is lost, your edits wait in this browser and are sent when it is back. If someone else changed the same copy, you see what they did and choose; nothing is overwritten."];
+    "Every change is stored when you make it, and can be undone. If the connection is lost, your edits wait in this browser and are sent when it is back. If someone else changed the same copy, you see what they did and choose; nothing is overwritten.",
+    "There are two more tasks, each with its own help. Window check: is a moment that is scored labelled right? Listener task: what would you do at it? The list of sessions says how many such windows each has. “Work together” opens one copy that everybody edits; all else you do alone."];
   const editing = !["windows", "listening", "tables"].includes(page);
   dialog("Help", el("div", { class: "scroll help" }, words.map((one) => el("p", {}, one)),
     editing && el("h3", {}, "Labels"), editing && el("dl", {}, LABELS.flatMap(([name, what]) => [el("dt", {}, name), el("dd", {}, what)])),

@@ -13,11 +13,11 @@ export async function showSessions(me) {
     return el("tr", {},
       el("td", {}, el("a", { href: open("mine") }, one.session_id), el("div", { class: "small quiet" }, one.licence)),
       el("td", { class: "number" }, clock(one.duration_s)),
-      el("td", { class: "number" }, me.blind && !me.administrator ? "–" : mine ? `${mine.n_flags_done} of ${one.n_flags}` : String(one.n_flags)),
+      el("td", { class: "number" }, me.blind && !me.administrator ? "–" : `${mine ? mine.n_flags_done : 0} of ${one.n_flags}`),
       el("td", { class: "number" }, String(one.n_windows)),
       el("td", {}, mine ? el("span", { class: `chip ${mine.status}` }, STATUS[mine.status]) : el("span", { class: "quiet" }, "not begun")),
       el("td", {}, others.map((copy) => el("a", { class: `chip ${copy.status}`, href: open(copy.copy_id) }, `${copy.owner}: ${STATUS[copy.status]}`)),
-        !me.blind && !others.some((copy) => copy.owner === "together") && el("a", { class: "small", href: open("together") }, "work together")),
+        !me.blind && !others.some((copy) => copy.owner === "together") && el("a", { class: "small", href: open("together"), title: "One copy that everybody edits, beside the copies that people have of their own" }, "work together")),
       el("td", {}, el("a", { class: "button", href: open("mine") }, mine ? "Go on" : "Begin")));
   });
   main().replaceChildren(

@@ -12,7 +12,7 @@ export class Spectrogram {
     this.pictures = SIDES.map((side) => el("img", { alt: `Spectrogram, ${side}`, height: HEIGHT_PX, draggable: "false" }));
     this.told = el("p", { class: "quiet" }, "Zoom in to see the spectrogram.");
     this.node = el("div", { class: "spectrogram", hidden: true }, this.told, this.pictures.map((one) => el("div", { class: "picture" }, one)));
-    this.names = el("div", { class: "spectrogram-names", hidden: true }, SIDES.map((side) => el("div", {}, `${side} · 0–8 kHz`)));
+    this.names = el("div", { class: "spectrogram-names", hidden: true }, SIDES.map((side) => el("div", {}, `${side[0].toUpperCase()}${side.slice(1)} · 0–8 kHz`)));
   }
 
   toggle() {
@@ -26,6 +26,7 @@ export class Spectrogram {
     const [start, stop] = this.player.visible;
     const tooLong = stop - start > LONGEST_S;
     this.told.hidden = !tooLong;
+    this.told.textContent = "Zoom in to see the spectrogram.";
     for (const one of this.pictures) one.hidden = tooLong;
     // Until the new picture is there the old one moves along.
     for (const one of this.pictures) {
@@ -49,6 +50,10 @@ export class Spectrogram {
         picture.span = [start, stop];
         picture.style.left = `${this.player.x(start)}px`;
         picture.style.width = `${(stop - start) * this.player.pps}px`;
+      };
+      next.onerror = () => {
+        this.told.hidden = false;
+        this.told.textContent = "The spectrogram could not be drawn. Switch it off and on (G) to try again.";
       };
       next.src = `/api/session/spectrogram.png?${api.query({ session_id: this.sessionId, channel, start_s: start, stop_s: stop, width, height: HEIGHT_PX })}`;
     }
