@@ -16,6 +16,8 @@ PATHS = {
     "xai-realtime": "/v1/realtime?model=cascade",
     "gemini-live": "/ws/google.ai.generativelanguage.v1beta.GenerativeService.BidiGenerateContent",
     "flm-audio": "/api/chat",
+    "moshi": "/api/chat",
+    "personaplex": "/api/chat?text_prompt=...&voice_prompt=NATM1.pt",
     "freeze-omni": "/socket.io/?EIO=4&transport=websocket",
     "minicpm-o-realtime": "/v1/realtime?mode=audio",
     "minicpm-o-demo": "/ws/duplex/adx_1",
@@ -24,6 +26,8 @@ PATHS = {
 # The variable that points a card at the server, and the card.
 CARDS = {
     "flm-audio": ("DUPLEX_BENCH_FLM_AUDIO_URL", "flm-audio"),
+    "moshi": ("DUPLEX_BENCH_MOSHI_URL", "moshi-server"),
+    "personaplex": ("DUPLEX_BENCH_PERSONAPLEX_URL", "personaplex"),
     "freeze-omni": ("DUPLEX_BENCH_FREEZE_OMNI_URL", "freeze-omni"),
     "minicpm-o-realtime": ("DUPLEX_BENCH_MINICPM_O_URL", "minicpm-o"),
     "minicpm-o-demo": ("DUPLEX_BENCH_MINICPM_O_DEMO_URL", "minicpm-o-demo"),
