@@ -40,7 +40,7 @@ def rate_coverage(k, share, n, *, widened=True):
 
 
 def rate_coverage_where_cautioned(k, share, n, few):
-    """Coverage of the data sets with the rarer outcome in fewer than ``few`` clusters, of the others, and their share."""
+    """Coverage where fewer than ``few`` clusters hold the rarer outcome, coverage elsewhere, and share of the first."""
     hits, sizes = rates(np.random.default_rng(7), k, share, n)
     rare = hits if share <= 0.5 else sizes - hits
     clusters = (rare > 0).sum(axis=0)
