@@ -42,7 +42,12 @@ test: check ## check, then the default tiers of tests
 test-slow: setup ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow
 
-test-browser: setup ## the report and the Dagster UI in headless Chromium (installs Debian's chromium)
+.cache/axe/.installed: requirements/axe.lock $(STAMP)
+	rm -rf $(@D)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(@D) -r $<
+	@touch $@
+
+test-browser: setup .cache/axe/.installed ## the report and the Dagster UI in headless Chromium (installs Debian's chromium)
 	command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy chromium)
 	$(BIN)/python -m pytest -m browser
 

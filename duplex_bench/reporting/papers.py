@@ -71,7 +71,7 @@ EXHIBITS: Final = (
         "A6",
         "Human validation of the judge",
         ("multiparty-human-validation",),
-        "filled sheets of people: `duplex-bench validate` draws a blind sample and takes the sheets back",
+        "filled sheets of people: duplex-bench validate draws a blind sample and takes the sheets back",
     ),
     Exhibit(
         "P1",
@@ -97,14 +97,14 @@ EXHIBITS: Final = (
         "Table 6",
         "Human review against the engine's labels",
         ("conversation-label-review",),
-        "conversations that people reviewed and an administrator approved: `duplex-bench review`",
+        "conversations that people reviewed and an administrator approved: duplex-bench review",
     ),
     Exhibit(
         "P2",
         "App. E",
         "Boundaries at the points against reviewed labels",
         ("conversation-boundary-agreement",),
-        "conversations that people reviewed and an administrator approved: `duplex-bench review`",
+        "conversations that people reviewed and an administrator approved: duplex-bench review",
     ),
     Exhibit("P2", "Table 7", "System cards", ("conversation-system-cards",)),
     Exhibit(

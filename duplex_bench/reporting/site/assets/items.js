@@ -24,7 +24,7 @@
     if (f.condition && row.item.condition !== f.condition) return false;
     if (f.system && row.system !== f.system) return false;
     if (f.outcome && row.outcome !== f.outcome) return false;
-    if (f.q && !`${row.item.id} ${row.item.cluster}`.toLowerCase().includes(f.q.toLowerCase())) return false;
+    if (f.q && !`${row.item.title} ${row.item.id} ${row.item.cluster}`.toLowerCase().includes(f.q.toLowerCase())) return false;
     if (!f.metric && !f.verdict) return true;
     return row.scores.some(([name, value]) => {
       if (f.metric && name !== f.metric) return false;
@@ -70,7 +70,7 @@
     }
     const chips = [...by].flatMap(([name, scores]) => (f.metric || scores.length === 1 ? scores.map((one) => chip(row, name, [one])) : [chip(row, name, scores)]));
     return el("tr", {},
-      el("td", {}, el("a", { href: address(row, null) }, row.item.id)),
+      el("td", {}, el("a", { href: address(row, null), title: row.item.id }, row.item.title)),
       el("td", {}, words(row.item.condition)),
       el("td", {}, listing.systems[row.system] || row.system, row.repeat ? ` (repeat ${row.repeat})` : null),
       el("td", {}, words(row.outcome)),

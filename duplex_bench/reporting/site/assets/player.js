@@ -11,6 +11,7 @@
   let item = null;
   let run = null;
   let zoom = null;
+  let other = null; // the run that is drawn below, to compare
   let view = {};
   let selected = null;
 
@@ -19,6 +20,7 @@
   function setAddress(t) {
     const next = new URLSearchParams({ item: item.id, system: run.system });
     if (run.repeat) next.set("repeat", run.repeat);
+    if (other) next.set("with", other.system);
     if (t !== null && t !== undefined) next.set("t", t.toFixed(3));
     history.replaceState(null, "", `#${next}`);
   }
@@ -34,7 +36,7 @@
     const entry = asked.get("item") ? listing.items.find((one) => one.id === asked.get("item")) : listing.items[0];
     if (!entry) return fail(asked.get("item") ? `This report has no item ${asked.get("item")}.` : "This report has no items.");
     item = await load(`item:${entry.id}`, `data/${entry.file}.js`);
-    document.title = `${item.id} | ${document.title.split(" | ").pop()}`;
+    document.title = `${item.title} | ${document.title.split(" | ").pop()}`;
     const place = listing.items.indexOf(entry);
     for (const [id, step] of [["previous-item", -1], ["next-item", 1]]) {
       const button = document.getElementById(id);
@@ -45,12 +47,13 @@
     }
     if (!item.runs.length) return fail("No system has run this item.");
     run = item.runs.find((one) => one.system === asked.get("system") && String(one.repeat) === (asked.get("repeat") || String(one.repeat))) || item.runs[0];
+    other = item.runs.find((one) => one !== run && one.system === asked.get("with")) || null;
     const t = asked.has("t") ? Number(asked.get("t")) : 0;
     draw(Number.isFinite(t) ? t : 0);
     return undefined;
   }
 
-  const duration = () => Math.max(run.duration, item.live_s, 0.1);
+  const duration = () => Math.max(run.duration, other ? other.duration : 0, item.live_s, 0.1);
   const percent = (s) => `${(100 * s) / duration()}%`;
   const windowName = (w) => [words(w.kind), w.labels.turn_type, w.labels.speaker].filter(Boolean).join(" ");
 
@@ -86,6 +89,63 @@
     return node;
   }
 
+  // Text is drawn where it fits, else left to the title of its mark: nothing runs into its neighbour.
+  const pen = document.createElement("canvas").getContext("2d");
+  function textWidth(text) {
+    pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    return pen.measureText(text).width + 8;
+  }
+  const perSecond = () => view.lanes.clientWidth / duration();
+
+  // Words that are too narrow to be read are drawn together, as the phrase they make.
+  function phrases(list) {
+    const scale = perSecond();
+    const found = [];
+    for (const [text, start, end, aligned] of list) {
+      if (start === null) continue;
+      const last = found[found.length - 1];
+      const crowded = last && (start - last.start) * scale < textWidth(last.texts.join(" "));
+      if (crowded && start - last.end < 0.7) {
+        last.texts.push(text);
+        last.end = Math.max(last.end, end);
+        last.aligned = last.aligned && aligned;
+      } else found.push({ texts: [text], start, end, aligned });
+    }
+    return found.map(({ texts, start, end, aligned }) => {
+      const node = mark(aligned ? "word" : "word unaligned", start, end, texts.join(" "),
+        `${texts.join(" ")}, ${number(start, "s")} to ${number(end, "s")}${aligned ? "" : ", times are coarse"}`);
+      if ((end - start) * scale < 14) node.textContent = "";
+      return node;
+    });
+  }
+
+  // A tick for every event; its name where the one before leaves room.
+  function eventMarks(events) {
+    const scale = perSecond();
+    let free = -Infinity;
+    return [...events].sort((a, b) => a.t - b.t).map((event) => {
+      const name = event.kind === "state" && event.text ? event.text : words(event.kind);
+      const shown = event.t * scale >= free;
+      if (shown) free = event.t * scale + textWidth(name);
+      return mark("event", event.t, null, shown ? name : "", `${name} at ${number(event.t, "s")} ${event.text}`);
+    });
+  }
+
+  function shortName(w) {
+    const room = (w.end - w.start) * perSecond() - 10;
+    return [windowName(w), w.labels.turn_type, words(w.kind)].find((name) => name && textWidth(name) <= room) || "";
+  }
+
+  // What came out of one run: waveform, speech by the gate, words, events.
+  function runLanes(one, side) {
+    const system = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, `${side}${one.title}, as a listener heard it`));
+    if (one.peaks) system.prepend(wave(one.peaks, side ? "wave-system" : "wave-other"));
+    const gates = el("div", { class: "lane marks", title: "speech by the energy gate" }, ...(one.gate || []).map(([start, end]) => mark("gate", start, end, "", `above the gate, ${number(start, "s")} to ${number(end, "s")}`)));
+    const spoken = el("div", { class: "lane marks" }, ...phrases(one.words));
+    const events = one.events.length ? [el("div", { class: "lane marks" }, ...eventMarks(one.events))] : [];
+    return [system, gates, spoken, ...events];
+  }
+
   function axis() {
     const lane = el("div", { class: "axis", "aria-hidden": "true" });
     const pixels = view.lanes.clientWidth / duration();
@@ -108,6 +168,9 @@
       el("button", { type: "button", "aria-pressed": String(one === run), onclick: () => choose(one) },
         one.title + (one.repeat ? `, repeat ${one.repeat}` : ""),
         one.outcome === "completed" ? null : el("span", { class: "outcome" }, words(one.outcome)))));
+    const compare = el("label", { class: "compare" }, "Compare with ", el("select", { "aria-label": "Compare with", onchange: (event) => { other = item.runs[Number(event.target.value)] || null; const at = now(); setAddress(at); draw(at); document.querySelector(".compare select").focus(); } },
+      el("option", { value: "" }, "nothing"),
+      ...item.runs.map((one, n) => (one === run ? null : el("option", { value: String(n), selected: one === other }, one.title + (one.repeat ? `, repeat ${one.repeat}` : ""))))));
     const controls = el("div", { class: "controls" }, view.toggle, view.clock,
       el("span", { class: "group" },
         el("button", { type: "button", onclick: () => step(-1) }, "Previous window"),
@@ -115,9 +178,10 @@
       el("span", { class: "group" },
         el("button", { type: "button", "aria-label": "Zoom out", onclick: () => rescale(-1) }, "\u2212"),
         el("button", { type: "button", "aria-label": "Zoom in", onclick: () => rescale(1) }, "+")),
+      item.runs.length > 1 ? compare : null,
       run.media ? el("a", { href: run.media, download: "" }, "Recording (FLAC)") : el("span", { class: "reason" }, "No recording: there is nothing to hear."));
     host.replaceChildren(
-      el("div", { class: "player-head" }, el("h1", {}, item.id)),
+      el("div", { class: "player-head" }, el("h1", {}, item.title)),
       el("p", { class: "quiet" }, `${words(item.track)}, ${words(item.condition)}, ${number(item.live_s, "s")} of input. ` + (item.heard === null ? "What a listener heard from the system; what it heard itself is not in this build." : "Left: what the system heard. Right: what a listener heard from it.")),
       item.gold ? el("p", {}, "Gold answer: ", el("b", {}, item.gold)) : el("span", {}),
       tabs, controls, view.scroller,
@@ -141,18 +205,13 @@
     view.lanes.style.width = ZOOMS[zoom] ? `${Math.max(ZOOMS[zoom] * duration(), view.scroller.clientWidth - 2)}px` : "100%";
     const heard = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, item.heard === null ? "what the system heard is not in this build" : "left: what the system heard"));
     if (item.heard) heard.prepend(wave(item.heard, "wave-heard"));
-    const system = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, `${item.heard === null ? "" : "right: "}${run.title}, as a listener heard it`));
-    if (run.peaks) system.prepend(wave(run.peaks, "wave-system"));
     const turns = el("div", { class: "lane marks" }, ...item.turns.filter((turn) => turn[4] && turn[2] >= 0 && turn[2] < duration())
       .map(([who, text, start, end]) => mark("turn", start, end, `${who === "user" ? "" : `${who}: `}${text}`, `${who}, ${number(start, "s")}: ${text}`)));
-    const spoken = el("div", { class: "lane marks" }, ...run.words.filter((word) => word[1] !== null)
-      .map(([text, start, end, aligned]) => mark(aligned ? "word" : "word unaligned", start, end, text, `${text}, ${number(start, "s")}${aligned ? "" : ", time is coarse"}`)));
-    const gates = el("div", { class: "lane marks", title: "speech by the energy gate" }, ...(run.gate || []).map(([start, end]) => mark("gate", start, end, "", `above the gate, ${number(start, "s")} to ${number(end, "s")}`)));
-    const events = run.events.length ? el("div", { class: "lane marks" }, ...run.events.map((event) => mark("event", event.t, null, words(event.kind), `${words(event.kind)} at ${number(event.t, "s")} ${event.text}`))) : null;
     const windows = el("div", { class: "lane windows", role: "group", "aria-label": "Scored windows" });
     const bands = [];
     for (const w of item.windows) {
-      const button = el("button", { type: "button", class: "window", "data-window": w.id, title: `${windowName(w)}, ${number(w.start, "s")} to ${number(w.end, "s")}`, onclick: (event) => { event.stopPropagation(); go(w); } }, windowName(w));
+      const button = el("button", { type: "button", class: "window", "data-window": w.id, title: `${windowName(w)}, ${number(w.start, "s")} to ${number(w.end, "s")}`, onclick: (event) => { event.stopPropagation(); go(w); } }, shortName(w));
+      button.setAttribute("aria-label", button.title);
       const band = el("div", { class: "band" });
       for (const node of [button, band]) { node.style.left = percent(w.start); node.style.width = percent(w.end - w.start); }
       windows.append(button);
@@ -164,7 +223,7 @@
       bands.push(band);
     }
     view.lanes.replaceChildren();
-    view.lanes.append(...bands, axis(), windows, heard, turns, system, gates, spoken, ...(events ? [events] : []), view.playhead);
+    view.lanes.append(...bands, axis(), windows, heard, turns, ...runLanes(run, item.heard === null ? " " : "right: "), ...(other ? runLanes(other, "") : []), view.playhead);
     view.lanes.onclick = (event) => {
       const box = view.lanes.getBoundingClientRect();
       seek(((event.clientX - box.left) / box.width) * duration());
@@ -211,11 +270,12 @@
     view.scroller.scrollLeft = (now() / duration()) * view.lanes.clientWidth - view.scroller.clientWidth * 0.3;
   }
 
-  function choose(other) {
+  function choose(next) {
     const playing = view.audio && !view.audio.paused;
     const t = now();
     if (view.audio) view.audio.pause();
-    run = other;
+    if (other === next) other = run;
+    run = next;
     draw(t);
     if (playing && view.audio) view.audio.play().catch(() => {});
   }
@@ -249,15 +309,21 @@
       .flatMap(([name, value]) => [el("dt", {}, words(name)), el("dd", {}, typeof value === "number" ? number(value, name.endsWith("_s") ? "s" : "") : String(value))]));
   }
 
+  function shownValue(score) {
+    if (!score) return el("span", { class: "number missing" }, "no such score");
+    if (score.value === null) return el("span", { class: "number missing" }, `no score: ${score.reason}`);
+    if (score.statistic !== "rate") return el("span", { class: "number" }, number(score.value, score.unit));
+    const judged = score.direction === "higher" || score.direction === "lower";
+    const good = score.value === (score.direction === "lower" ? 0 : 1);
+    return el("span", { class: `number ${judged ? (good ? "pass" : "fail") : ""}` }, score.value === 1 ? "yes" : score.value === 0 ? "no" : number(score.value), judged ? (good ? " (good)" : " (bad)") : null);
+  }
+
   function scoreLine(score) {
-    const rate = score.statistic === "rate";
-    let shown;
-    if (score.value === null) shown = el("span", { class: "number missing" }, `no score: ${score.reason}`);
-    else if (rate) {
-      const judged = score.direction === "higher" || score.direction === "lower";
-      const good = score.value === (score.direction === "lower" ? 0 : 1);
-      shown = el("span", { class: `number ${judged ? (good ? "pass" : "fail") : ""}` }, score.value === 1 ? "yes" : score.value === 0 ? "no" : number(score.value), judged ? (good ? " (good)" : " (bad)") : null);
-    } else shown = el("span", { class: "number" }, number(score.value, score.unit));
+    const shown = el("span", {}, shownValue(score));
+    if (other) {
+      const theirs = other.scores.find((one) => one.window === score.window && one.metric === score.metric);
+      shown.append(el("span", { class: "theirs" }, `${other.title}: `, shownValue(theirs)));
+    }
     const verdicts = score.judgements.map((j) => el("div", {}, el("b", {}, `${words(j.rubric)} v${j.rubric_version}: ${j.verdict === null ? "no verdict" : words(j.verdict)}`),
       ` by ${j.judge}`, definitions([["reason", j.reason], ["raw response", j.raw]])));
     const more = el("details", {}, el("summary", {}, "numbers, judge, lineage"),
@@ -268,7 +334,7 @@
   }
 
   function scores() {
-    const section = el("section", { class: "scores" }, el("h2", {}, "Scored windows ", el("small", {}, `${run.title}; a click plays from that second`)));
+    const section = el("section", { class: "scores" }, el("h2", {}, "Scored windows ", el("small", {}, `${run.title}${other ? ` beside ${other.title}` : ""}; a click plays from that second`)));
     const by = new Map();
     for (const score of run.scores) by.set(score.window, [...(by.get(score.window) || []), score]);
     const known = new Map(item.windows.map((w) => [w.id, w]));
@@ -290,7 +356,7 @@
       item.reply ? el("div", {}, el("h3", {}, "What the person said"), el("p", {}, item.reply)) : "",
       el("h3", {}, "Way back"),
       el("details", { class: "digests" }, el("summary", {}, "item, stimulus, rollout, audio and event digests"),
-        definitions([["item", item.id], ["cluster", item.cluster], ["stimulus", item.stimulus], ["source audio", item.source], ["rollout", run.key], ["outcome", words(run.outcome)], ["outcome reason", run.reason],
+        definitions([["item", item.id], ["title", item.title], ["cluster", item.cluster], ["stimulus", item.stimulus], ["source audio", item.source], ["rollout", run.key], ["outcome", words(run.outcome)], ["outcome reason", run.reason],
           ["listener audio", run.audio], ["event log", run.eventlog], ["recogniser", run.engine], ["compute_s", run.compute_s], ["licence", item.licence], ["language", item.language], ...Object.entries(item.attributes)])));
   }
 
