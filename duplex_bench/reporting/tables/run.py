@@ -51,19 +51,19 @@ def outcomes(tables: TrackTables, planned: Mapping[str, int] | None = None) -> T
 
 
 def failures(tables: TrackTables) -> Table:
-    """Every rollout that did not complete, with its reason.
+    """Every rollout that has no result, with its reason. That no audio came is a result, and is scored.
 
     Returns:
         Columns system, item_id, repeat, outcome, reason, attempts, rollout_key.
     """
     frame = (
-        tables.rollouts.filter(pl.col("outcome") != Outcome.COMPLETED)
+        tables.rollouts.filter(~pl.col("outcome").is_in([str(outcome) for outcome in SCORED_OUTCOMES]))
         .select("system", "item_id", "repeat", "outcome", "reason", "attempts", "rollout_key")
         .sort("system", "outcome", "item_id", "repeat")
     )
     return Table(
         id=f"{tables.track}-failures",
-        title=f"{tables.title}: rollouts that did not complete",
+        title=f"{tables.title}: rollouts without a result",
         caption=f"{frame.height} of {tables.rollouts.height} rollouts, each after its last attempt.",
         frame=frame,
     )

@@ -4,7 +4,6 @@ There are no item or response ids, no truncation and no cancel: each model turn 
 remember speech that nobody heard. Source: the vendor's reference and recorded sessions; see docs/hosted-systems.md.
 """
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -22,15 +21,14 @@ from duplex_bench.contract.types import (
     refuse_unsupported,
 )
 from duplex_bench.rollout.playback import Samples
+from duplex_bench.systems.adapters.json_session import JsonSession
 from duplex_bench.systems.adapters.openai_dialect import NEUTRAL_INSTRUCTIONS
 from duplex_bench.systems.adapters.prices import cost_usd
 from duplex_bench.systems.adapters.wire import (
     WEBSOCKET,
     Connector,
     PcmStream,
-    Wire,
     WireClosedError,
-    as_message,
     encoded,
     key_from,
 )
@@ -107,14 +105,13 @@ class GeminiLive:
         return GeminiSession(self.settings, self.connector)
 
 
-class GeminiSession:
+class GeminiSession(JsonSession):
     """See ``PushSession``."""
 
     def __init__(self, settings: GeminiSettings, connector: Connector) -> None:
         self._settings = settings
         self._connector = connector
         self._key = key_from(settings.key_env)
-        self._wire: Wire | None = None
         self._detection: Detection = "automatic"
         self._frames = 0
         self._turn = 1
@@ -222,21 +219,10 @@ class GeminiSession:
             setup["historyConfig"] = {"initialHistoryInClientContent": True}
         return setup
 
-    async def _send(self, message: dict[str, Any]) -> None:
-        if self._wire is None:
-            raise TransportError("the session is not open")
-        try:
-            await self._wire.send(json.dumps(message))
-        except WireClosedError as error:
-            raise _meant(error) from None
-
-    async def _next(self) -> dict[str, Any]:
-        if self._wire is None:
-            raise TransportError("the session is not open")
-        try:
-            return as_message(await self._wire.receive())
-        except WireClosedError as error:
-            raise _meant(error) from None
+    def _meant(self, error: WireClosedError) -> Exception:
+        if error.code in _REFUSING_CODES:
+            return RefusedError(f"{error}: the setup, the history or the model was refused")
+        return RateLimitedError(str(error)) if "RESOURCE_EXHAUSTED" in error.close_reason else error
 
     def _read(self, message: dict[str, Any]) -> list[PushEvent]:
         """Several keys may share a message: each is looked at."""
@@ -303,12 +289,6 @@ class GeminiSession:
     @property
     def _turn_id(self) -> str:
         return f"turn-{self._turn}"
-
-
-def _meant(error: WireClosedError) -> Exception:
-    if error.code in _REFUSING_CODES:
-        return RefusedError(f"{error}: the setup, the history or the model was refused")
-    return RateLimitedError(str(error)) if "RESOURCE_EXHAUSTED" in error.close_reason else error
 
 
 def _role(part: HistoryPart) -> str:

@@ -1,7 +1,6 @@
 """A session over the OpenAI realtime protocol and its dialects: handshake, history, events, truncation, errors."""
 
 import asyncio
-import json
 import os
 from collections.abc import Callable
 from typing import Any, Final
@@ -20,14 +19,13 @@ from duplex_bench.contract.types import (
 )
 from duplex_bench.rollout.pacing import wait_until
 from duplex_bench.rollout.playback import Samples
+from duplex_bench.systems.adapters.json_session import JsonSession
 from duplex_bench.systems.adapters.openai_dialect import NEUTRAL_INSTRUCTIONS, OpenAIDialect, counts_of
 from duplex_bench.systems.adapters.prices import cost_usd
 from duplex_bench.systems.adapters.wire import (
     Connector,
     PcmStream,
-    Wire,
     WireClosedError,
-    as_message,
     encoded,
     key_from,
     waited,
@@ -42,7 +40,7 @@ _ENDED: Final = frozenset({"session_expired", "timeout", "max_duration"})
 _REFUSING_CODES: Final = frozenset({3000, 4000, 1007, 1008})
 
 
-class RealtimeSession:
+class RealtimeSession(JsonSession):
     """See ``PushSession``. The unit of playback and truncation is an item: a response may hold several."""
 
     def __init__(self, dialect: OpenAIDialect, spec: Spec, connector: Connector) -> None:
@@ -51,7 +49,6 @@ class RealtimeSession:
         self._spec = spec
         self._connector = connector
         self._key = key_from(self._settings.key_env)
-        self._wire: Wire | None = None
         self._detection: Detection = "automatic"
         self._early: list[PushEvent] = []
         self._committed = asyncio.Event()
@@ -166,21 +163,8 @@ class RealtimeSession:
         self._echo = {name: value for name, value in kept.items() if value is not None}
         self._early.append(PushEvent("note", data={"name": f"session.{step}", "session": self._echo}))
 
-    async def _send(self, message: dict[str, Any]) -> None:
-        if self._wire is None:
-            raise TransportError("the session is not open")
-        try:
-            await self._wire.send(json.dumps(message))
-        except WireClosedError as error:
-            raise _meant(error) from None
-
-    async def _next(self) -> dict[str, Any]:
-        if self._wire is None:
-            raise TransportError("the session is not open")
-        try:
-            return as_message(await self._wire.receive())
-        except WireClosedError as error:
-            raise _meant(error) from None
+    def _meant(self, error: WireClosedError) -> Exception:
+        return RefusedError(str(error)) if error.code in _REFUSING_CODES else error
 
     async def _until(self, wanted: Callable[[dict[str, Any]], bool], event_id: str = "") -> dict[str, Any]:
         """Read until ``wanted``; what else is said meanwhile is kept. An error that answers ``event_id`` refuses."""
@@ -289,10 +273,6 @@ class RealtimeSession:
     def _nothing(self, message: dict[str, Any]) -> list[PushEvent]:
         del message
         return []
-
-
-def _meant(error: WireClosedError) -> Exception:
-    return RefusedError(str(error)) if error.code in _REFUSING_CODES else error
 
 
 _HANDLERS: Final[dict[str, Callable[[RealtimeSession, dict[str, Any]], list[PushEvent]]]] = {

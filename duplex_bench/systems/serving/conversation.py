@@ -47,13 +47,11 @@ class Conversation(Speaking):
                 await wait_until(loop.time() + self.faults.start_delay_s)
             await self.greet()
             await self.moment("created")
-            self.spawn(self._expire(end_s))
-            self.spawn(self._listen())
-            await self.failure
+            self.beside.spawn(self._expire(end_s))
+            self.beside.spawn(self._listen())
+            await self.beside.failure
         finally:
-            for task in self.work:
-                task.cancel()
-            await asyncio.gather(*self.work, return_exceptions=True)
+            await self.beside.end()
 
     async def _expire(self, end_s: float) -> None:
         await wait_until(end_s)

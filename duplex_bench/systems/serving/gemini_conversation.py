@@ -16,6 +16,7 @@ from duplex_bench.rollout.pacing import wait_until
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import from_pcm16, to_pcm16
 from duplex_bench.systems.adapters.cascade.endpointers import SilenceEndpointer
+from duplex_bench.systems.serving.beside import Beside
 from duplex_bench.systems.serving.delivery import delivered
 from duplex_bench.systems.serving.ears import Ears, Edge, never_ends
 from duplex_bench.systems.serving.faults import Moment
@@ -42,8 +43,7 @@ class GeminiConversation:
         self.reply: asyncio.Task[None] | None = None
         self.interrupted = False
         self.expects_history = False
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.work: set[asyncio.Task[None]] = set()
+        self.beside = Beside()
         self.stalled = False
 
     async def converse(self) -> None:
@@ -54,26 +54,11 @@ class GeminiConversation:
         try:
             await self._set_up(_snake_free(await self._receive()))
             await self._moment("created")
-            self._spawn(self._expire(loop.time() + self.faults.max_session_s))
-            self._spawn(self._listen())
-            await self.failure
+            self.beside.spawn(self._expire(loop.time() + self.faults.max_session_s))
+            self.beside.spawn(self._listen())
+            await self.beside.failure
         finally:
-            for task in self.work:
-                task.cancel()
-            await asyncio.gather(*self.work, return_exceptions=True)
-
-    def _spawn(self, work: Any) -> "asyncio.Task[None]":
-        async def guarded() -> None:
-            try:
-                await work
-            except (CloseConnection, ConnectionError, ValueError) as error:
-                if not self.failure.done():
-                    self.failure.set_exception(error)
-
-        task = asyncio.create_task(guarded())
-        self.work.add(task)
-        task.add_done_callback(self.work.discard)
-        return task
+            await self.beside.end()
 
     async def _expire(self, end_s: float) -> None:
         await wait_until(end_s)
@@ -183,7 +168,7 @@ class GeminiConversation:
             self.interrupted = True
             await asyncio.gather(self.reply, return_exceptions=True)
         self.interrupted = False
-        self.reply = self._spawn(self._reply(sound))
+        self.reply = self.beside.spawn(self._reply(sound))
 
     async def _reply(self, sound: Samples) -> None:
         ready_s = asyncio.get_running_loop().time() + self.setting.manner.think_s

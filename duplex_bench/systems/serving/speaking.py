@@ -15,6 +15,7 @@ import numpy as np
 from duplex_bench.rollout.pacing import wait_until
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import to_pcm16
+from duplex_bench.systems.serving.beside import Beside
 from duplex_bench.systems.serving.delivery import Desk, Manner, delivered
 from duplex_bench.systems.serving.faults import Faults, Moment
 from duplex_bench.systems.serving.openai_config import default_session
@@ -75,24 +76,8 @@ class Speaking:
         self.items: list[Item] = []
         self.response: Response | None = None
         self.counts = {"event": 0, "item": 0, "resp": 0}
-        self.work: set[asyncio.Task[None]] = set()
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.beside = Beside()
         self.stalled = False
-
-    def spawn(self, work: Any) -> "asyncio.Task[None]":
-        """Run ``work`` beside the rest; its error ends the conversation."""
-
-        async def guarded() -> None:
-            try:
-                await work
-            except (CloseConnection, ConnectionError, ValueError) as error:
-                if not self.failure.done():
-                    self.failure.set_exception(error)
-
-        task = asyncio.create_task(guarded())
-        self.work.add(task)
-        task.add_done_callback(self.work.discard)
-        return task
 
     async def respond(self) -> None:
         """Begin a response to the conversation as it stands."""
@@ -104,7 +89,7 @@ class Speaking:
                 await asyncio.gather(before.task, return_exceptions=True)
         made = Response(self.new_id("resp"))
         self.response = made
-        made.task = self.spawn(self._respond(made))
+        made.task = self.beside.spawn(self._respond(made))
 
     async def _respond(self, made: Response) -> None:
         try:

@@ -5,7 +5,6 @@ conversation takes from here at its own pace. What is said and heard is a ``Voic
 """
 
 import asyncio
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,8 +13,8 @@ import numpy as np
 from duplex_bench.rollout.pacing import wait_until
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.adapters.cascade.endpointers import SilenceEndpointer
+from duplex_bench.systems.serving.beside import Beside
 from duplex_bench.systems.serving.ears import Ears
-from duplex_bench.systems.serving.peers import CloseConnection
 from duplex_bench.systems.serving.speaking import JOIN_MS, Setting
 from duplex_bench.systems.serving.voices import RATE_HZ
 
@@ -71,13 +70,13 @@ class Talker:
         self._setting = setting
         self._ears = Ears(RATE_HZ, SilenceEndpointer(silence_s))
         self._to_ears: Any = None if rate_hz == RATE_HZ else soxr.ResampleStream(rate_hz, RATE_HZ, 1, dtype="float32")
-        self._work: set[asyncio.Task[None]] = set()
         self._replies = 0
         self._answering = 0
         self._turn = 0
         self._turn_ms: tuple[int, int] | None = None
         self._onset_ms = 0
-        self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._beside = Beside()
+        self.failure = self._beside.failure
         self._words: dict[int, str] = {}
         self.reply: Reply | None = None
         self.next: Reply | None = None
@@ -132,9 +131,7 @@ class Talker:
 
     async def close(self) -> None:
         """End what is being thought about."""
-        for task in self._work:
-            task.cancel()
-        await asyncio.gather(*self._work, return_exceptions=True)
+        await self._beside.end()
 
     def _turn_ended(self, sound_ms: int, now_ms: int) -> None:
         start_ms = self._onset_ms
@@ -145,19 +142,7 @@ class Talker:
             self._turn += 1
         self._turn_ms = (start_ms, sound_ms)
         self._answering += 1
-        self._spawn(self._answer(self._answering, self._turn, self._ears.between(start_ms - 120, now_ms)))
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except (CloseConnection, ConnectionError, ValueError) as error:
-                if not self.failure.done():
-                    self.failure.set_exception(error)
-
-        task = asyncio.get_running_loop().create_task(guarded())
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        self._beside.spawn(self._answer(self._answering, self._turn, self._ears.between(start_ms - 120, now_ms)))
 
     async def _answer(self, number: int, turn: int, sound: Samples) -> None:
         setting = self._setting

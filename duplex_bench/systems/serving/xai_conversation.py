@@ -82,7 +82,7 @@ class XaiConversation(Conversation):
             self._committing = False
             await super(XaiConversation, self).commit_by_client(event_id)
 
-        self.spawn(later())
+        self.beside.spawn(later())
 
     async def response_asked(self, event_id: Any) -> None:
         """A request that overtakes a commit is answered without the last audio."""
@@ -130,4 +130,4 @@ class XaiConversation(Conversation):
         return {"rid": self.name, "start_time": 0.0}
 
     def _now_s(self) -> float:
-        return self.failure.get_loop().time()
+        return self.beside.failure.get_loop().time()
