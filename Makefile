@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila test-wires bench ui lock lock-qwen lock-moshi lock-voila lock-wires clean
+.PHONY: cluster-tools cluster-demo test-cluster help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila test-wires bench ui lock lock-qwen lock-moshi lock-voila lock-wires clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -91,6 +91,16 @@ test-voila: setup ## Voila's sequence, history and codec on tiny random weights 
 
 test-wires: setup .cache/venv-wires/.installed ## the vendors' own ends of the protocols against ours (80 MB)
 	$(BIN)/python -m pytest -m wires
+
+# Postgres and Redis are Debian's; the object store and everything else come with the lock file.
+cluster-tools: setup
+	command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || (apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends postgresql redis-server)
+
+cluster-demo: cluster-tools ## the demo on Postgres, object store and two Celery workers: killed, resumed, compared with a plain run
+	$(BIN)/duplex-bench cluster prove --folder .cache/cluster
+
+test-cluster: cluster-tools ## a cluster on this machine, killed and going on (minutes)
+	$(BIN)/python -m pytest -m cluster -n 0
 
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks

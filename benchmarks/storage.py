@@ -1,0 +1,133 @@
+"""Storage and orchestration: what an item costs beside its work, how work scales over processes, S3 against boto3.
+
+Each figure is measured side by side in one run. Scaling needs the machine to itself: two busy processes cannot be
+1.8 times as fast as one where others keep the cores busy.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+from duplex_bench.cli.cluster.processes import Processes
+from duplex_bench.cli.cluster.services import start_store
+from duplex_bench.cli.cluster.settings import own_services
+from duplex_bench.stages.work import Task, resume
+from duplex_bench.storage.blobs import BlobStore
+from duplex_bench.storage.ledger import ItemLedger
+from duplex_bench.storage.object_store import FolderStore, ObjectStore
+from duplex_bench.storage.s3_store import S3Store
+
+LOCAL_LIMIT_MS = 5.0
+BUCKET_LIMIT_MS = 20.0
+SCALE_LIMIT = 1.8
+S3_SHARE_LIMIT = 0.8
+ITEMS = 200
+AUDIO_BYTES = 900_000  # 30 s of speech at 24 kHz as FLAC
+EVENTS_BYTES = 20_000
+MOVED = 60
+THREADS = 4
+BUSY_S = 0.1
+
+
+def item(store: ObjectStore, audio: bytes, number: int) -> str:
+    """What a rollout stores: its audio and its events, different for each."""
+    blobs = BlobStore(store)
+    blobs.put(audio[:-8] + number.to_bytes(8), "flac")
+    return blobs.put(audio[:EVENTS_BYTES] + number.to_bytes(8), "jsonl.gz")
+
+
+def per_item_ms(store: ObjectStore) -> float:
+    """Milliseconds an item takes when its work takes none: keys, lease, blobs, ledger."""
+    audio = np.random.default_rng(1).bytes(AUDIO_BYTES)
+    tasks = [Task(f"key-{number}", f"item-{number}", number) for number in range(ITEMS)]
+    began = time.perf_counter()
+    resume(ItemLedger(store, f"bench/{time.monotonic_ns()}"), "bench", tasks, item, common=(store, audio))
+    return (time.perf_counter() - began) / ITEMS * 1e3
+
+
+def busy(number: int) -> str:
+    """A tenth of a second of one core."""
+    ends = time.process_time() + BUSY_S
+    total = float(number)
+    while time.process_time() < ends:
+        total += 1.0
+    return str(total > 0)
+
+
+def scaling(folder: Path) -> float:
+    """Items a second with two processes over that with one."""
+    rates = []
+    for n in (1, 2):
+        with ProcessPoolExecutor(n) as pool:
+            list(pool.map(busy, range(n)))
+            rates.append(_rate(folder / str(n), pool))
+    return rates[1] / rates[0]
+
+
+def _rate(folder: Path, pool: Executor) -> float:
+    tasks = [Task(str(number), str(number), number) for number in range(60)]
+    began = time.perf_counter()
+    resume(ItemLedger(FolderStore(folder), "bench"), "bench", tasks, busy, executor=pool)
+    return len(tasks) / (time.perf_counter() - began)
+
+
+def s3_share(store: S3Store) -> tuple[float, float]:
+    """Megabytes a second of our path over that of the bare client: (writing, reading), in turns."""
+    data = np.random.default_rng(2).bytes(AUDIO_BYTES)
+    client, bucket = store._client, store.bucket
+    blobs = BlobStore(store)
+    parts = [data[:-8] + number.to_bytes(8) for number in range(MOVED)]
+    taken = {"put": 0.0, "get": 0.0, "bare put": 0.0, "bare get": 0.0}
+    with ThreadPoolExecutor(THREADS) as threads:
+
+        def timed(name: str, function: Callable[[int], object], numbers: range) -> list[object]:
+            began = time.perf_counter()
+            found = list(threads.map(function, numbers))
+            taken[name] += time.perf_counter() - began
+            return found
+
+        for start in range(0, MOVED, 20):
+            some = range(start, start + 20)
+            digests = dict(zip(some, timed("put", lambda n: blobs.put(parts[n], "flac"), some), strict=True))
+            timed("bare put", lambda n: client.put_object(Bucket=bucket, Key=f"bare/{n}", Body=parts[n]), some)
+            timed("get", lambda n, known=digests: blobs.get(known[n], "flac"), some)
+            timed("bare get", lambda n: client.get_object(Bucket=bucket, Key=f"bare/{n}")["Body"].read(), some)
+    return taken["bare put"] / taken["put"], taken["bare get"] / taken["get"]
+
+
+def main() -> int:
+    """Print the figures; 1 if a limit was passed."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        own = own_services(folder / "services")
+        processes = Processes(folder / "services" / "processes")
+        start_store(processes, folder / "services", own)
+        try:
+            os.environ.update({name: value for name, value in own.environment().items() if name.startswith("AWS_")})
+            bucket = S3Store("bench")
+            bucket.make_bucket()
+            local_ms, bucket_ms = per_item_ms(FolderStore(folder / "store")), per_item_ms(bucket)
+            written, read = s3_share(bucket)
+        finally:
+            processes.stop("objects", patience_s=1.0)
+        scale = scaling(folder)
+    moved = 2 / (1 / written + 1 / read)
+    print(f"an item beside its work: {local_ms:.1f} ms local (limit {LOCAL_LIMIT_MS:.0f}), "
+          f"{bucket_ms:.1f} ms with a bucket (limit {BUCKET_LIMIT_MS:.0f})")  # fmt: skip
+    print(f"two processes over one: {scale:.2f} times (limit {SCALE_LIMIT}), load {os.getloadavg()[0]:.1f}")
+    print(f"audio by our S3 path over the bare client: writing {written:.2f}, reading {read:.2f}, "
+          f"there and back {moved:.2f} (limit {S3_SHARE_LIMIT})")  # fmt: skip
+    kept = (
+        local_ms < LOCAL_LIMIT_MS and bucket_ms < BUCKET_LIMIT_MS and scale >= SCALE_LIMIT and moved >= S3_SHARE_LIMIT
+    )
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""What a cluster folder holds, and which services are used: those that the environment names, or its own."""
+
+import signal
+import sys
+
+import pytest
+import yaml
+from dagster._core.instance.ref import InstanceRef
+
+from duplex_bench.cli.cluster import settings
+from duplex_bench.cli.cluster.control import initialise_cluster, write_files
+from duplex_bench.cli.cluster.processes import Processes, wait_until
+
+pytestmark = pytest.mark.process
+
+NAMED = {
+    "DUPLEX_BENCH_POSTGRES": "postgresql+psycopg2://me@db/bench",
+    "DUPLEX_BENCH_BROKER": "redis://broker/0",
+    "DUPLEX_BENCH_STORE": "s3://bucket/prefix",
+}
+
+
+@pytest.fixture(autouse=True)
+def nothing_named(monkeypatch):
+    for name in (*NAMED, "DUPLEX_BENCH_LOG_BUCKET"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_files_make_an_instance_with_postgres_celery_and_logs_in_the_bucket(tmp_path):
+    write_files(tmp_path)
+    (tmp_path / "workspace.yaml").write_text("mine")
+    write_files(tmp_path)
+    assert (tmp_path / "workspace.yaml").read_text() == "mine"
+    told = yaml.safe_load((tmp_path / "dagster.yaml").read_text())
+    ref = InstanceRef.from_dir(str(tmp_path))
+    assert ref.run_launcher_data.class_name == "WatchedCeleryRunLauncher"
+    assert ref.compute_logs_data.class_name == "S3ComputeLogManager"
+    assert told["run_retries"]["retry_on_asset_or_op_failure"] is False
+    # No address and no credential is written down: each comes from the environment.
+    assert told["storage"]["postgres"]["postgres_url"] == {"env": "DUPLEX_BENCH_POSTGRES"}
+    assert told["run_launcher"]["config"]["broker"] == {"env": "DUPLEX_BENCH_BROKER"}
+
+
+def test_what_the_environment_names_is_used(tmp_path, monkeypatch):
+    own = settings.own_services(tmp_path)
+    assert own == settings.own_services(tmp_path)
+    assert (tmp_path / "services.json").stat().st_mode & 0o077 == 0
+    made = own.environment()
+    assert made["DUPLEX_BENCH_STORE"] == "s3://duplex-bench"
+    assert made["DUPLEX_BENCH_LOG_BUCKET"] == "duplex-bench"
+    assert all("127.0.0.1" in made[name] for name in ("DUPLEX_BENCH_POSTGRES", "DUPLEX_BENCH_BROKER"))
+    for name, value in NAMED.items():
+        monkeypatch.setenv(name, value)
+    assert own.environment() == {"DUPLEX_BENCH_LOG_BUCKET": "bucket"}
+
+
+def test_init_says_which_service_is_not_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUPLEX_BENCH_STORE", "s3://bucket")
+    with pytest.raises(ValueError, match="set DUPLEX_BENCH_POSTGRES, DUPLEX_BENCH_BROKER"):
+        initialise_cluster(tmp_path)
+
+
+def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):
+    processes = Processes(tmp_path)
+    deaf = "import signal, threading; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True)\n"
+    deaf += "threading.Event().wait()"
+    first = processes.start("deaf", [sys.executable, "-c", deaf], {}, tmp_path)
+    assert processes.start("deaf", [sys.executable, "-c", deaf], {}, tmp_path) == first
+    assert wait_until(lambda: processes.log("deaf").read_text() == "up\n", 20)
+    processes.stop("deaf", signal.SIGTERM, patience_s=0.3)
+    assert not first.alive()
+    assert processes.running("deaf") is None
+    assert processes.names() == []
+    # A note about a process that ended long ago, whose number somebody else has by now, ends nobody.
+    (tmp_path / "other.pid").write_text('{"pid": 1, "began": 12345}')
+    assert processes.running("other") is None
+    processes.stop("other")

@@ -1,0 +1,99 @@
+"""The launcher's health check: a run is as alive as its pulse, whatever the broker thinks."""
+
+import json
+from dataclasses import asdict
+from types import SimpleNamespace
+
+import pytest
+from dagster._core.launcher import WorkerStatus
+from dagster_celery.launcher import CeleryRunLauncher
+from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
+
+from duplex_bench.lib import run_launcher
+from duplex_bench.lib.run_launcher import DEAD_AFTER_LOOKS, WatchedCeleryRunLauncher
+from duplex_bench.stages import progress, pulse
+from duplex_bench.storage.object_store import FolderStore
+
+pytestmark = pytest.mark.dagster
+
+RUN = SimpleNamespace(run_id="run-1", tags={})
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUPLEX_BENCH_DATA", str(tmp_path))
+    monkeypatch.delenv("DUPLEX_BENCH_STORE", raising=False)
+    return FolderStore(tmp_path / "store")
+
+
+@pytest.fixture
+def launcher():
+    return WatchedCeleryRunLauncher("dagster", broker="memory://", backend="cache+memory://")
+
+
+def beat(store, number):
+    store.put(f"runs/{RUN.run_id}.json", pulse_json(number))
+
+
+def pulse_json(number):
+    return json.dumps(asdict(pulse.Pulse(RUN.run_id, number, "rollouts", 3, 9, 0, "host", 7))).encode()
+
+
+def test_a_pulse_that_stands_still_is_dead_after_some_looks_and_forgotten(store, launcher):
+    beat(store, 1)
+    looks = [launcher.check_run_worker_health(RUN).status for _ in range(DEAD_AFTER_LOOKS)]
+    assert looks == [WorkerStatus.RUNNING] * DEAD_AFTER_LOOKS
+    dead = launcher.check_run_worker_health(RUN)
+    assert dead.status == WorkerStatus.FAILED
+    assert "process 7 on host" in dead.msg
+    assert list(store.keys("runs")) == []
+
+
+def test_a_pulse_that_counts_up_is_alive_for_as_long_as_it_does(store, launcher):
+    for number in range(5 * DEAD_AFTER_LOOKS):
+        beat(store, number)
+        assert launcher.check_run_worker_health(RUN).status == WorkerStatus.RUNNING
+        assert launcher.check_run_worker_health(RUN).status == WorkerStatus.RUNNING
+
+
+def test_a_run_that_never_had_a_pulse_is_dead_too(store, launcher):
+    looks = [launcher.check_run_worker_health(RUN).status for _ in range(DEAD_AFTER_LOOKS + 1)]
+    assert looks[-1] == WorkerStatus.FAILED
+
+
+@pytest.mark.parametrize(("said", "expected"), [("FAILED", "FAILED"), ("UNKNOWN", "RUNNING"), ("SUCCESS", "RUNNING")])
+def test_the_broker_is_believed_about_failure_alone(store, launcher, monkeypatch, said, expected):
+    # Redis that was emptied calls every task unknown: Dagster's own launcher would fail the run.
+    monkeypatch.setattr(
+        CeleryRunLauncher,
+        "check_run_worker_health",
+        lambda *_: run_launcher.CheckRunHealthResult(WorkerStatus[said], "said so"),
+    )
+    run = SimpleNamespace(run_id="run-1", tags={DAGSTER_CELERY_TASK_ID_TAG: "task"})
+    beat(store, 1)
+    assert launcher.check_run_worker_health(run).status == WorkerStatus[expected]
+
+
+def test_a_store_that_is_away_kills_no_run(launcher, monkeypatch):
+    class Away:
+        def get(self, _):
+            raise OSError("away")
+
+    monkeypatch.setattr(run_launcher, "_store", Away)
+    looks = [launcher.check_run_worker_health(RUN).status for _ in range(3 * DEAD_AFTER_LOOKS)]
+    assert set(looks) == {WorkerStatus.RUNNING}
+
+
+def test_a_run_beats_tells_its_stage_and_is_forgotten_at_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(pulse, "PULSE_EVERY_S", 0.01)
+    monkeypatch.setattr(pulse, "LOG_EVERY_S", 0.0)
+    store, logged = FolderStore(tmp_path), []
+    with pulse.beating(store, "run-2", logged.append), pulse.beating(store, "run-2", logged.append):
+        progress.tell(progress.Progress("conversation rollouts x", 4, 36, 1, 2))
+        seen = None
+        while seen is None or seen.beat < 3 or not seen.total:
+            seen = pulse.read_pulse(store, "run-2")
+        assert (seen.stage, seen.done, seen.total, seen.failed) == ("conversation rollouts x", 4, 36, 2)
+        assert [one.run_id for one in pulse.pulses(store)] == ["run-2"]
+    assert pulse.pulses(store) == []
+    assert logged == ["conversation rollouts x: 4 of 36 items, 1 from before, 2 failed"]
