@@ -8,6 +8,7 @@ folder, so that an item fails and the run goes on.
 
 import base64
 import hashlib
+import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -188,6 +189,22 @@ class S3Store:
             except _failures() as refused:
                 if _code(refused) not in {"BucketAlreadyOwnedByYou", "BucketAlreadyExists"}:
                     _give_up(refused, f"make bucket {self.bucket}")
+
+    def check_conditions(self) -> None:
+        """Make sure that the store keeps what create-only writes promise: leases and blobs rest on it.
+
+        Raises:
+            ValueError: it replaced an object that was to be created only.
+        """
+        probe = f"probe/{uuid.uuid4().hex}"
+        try:
+            if not self.put_if_absent(probe, b"first") or self.put_if_absent(probe, b"second"):
+                raise ValueError(
+                    f"the object store of bucket {self.bucket} ignores If-None-Match: two runs could not be kept "
+                    "apart on it. Use one that honours conditional writes"
+                )
+        finally:
+            self.delete(probe)
 
     def _name(self, key: str) -> str:
         inside = checked_key(key).as_posix()

@@ -136,6 +136,15 @@ def test_a_store_that_is_away_or_full_is_an_error_of_the_item(faulty, proxy):
         faulty.put("one", b"content")
 
 
+def test_a_store_without_conditional_writes_is_refused(s3, monkeypatch):
+    s3.check_conditions()
+    send = s3._send
+    monkeypatch.setattr(s3, "_send", lambda key, data, _condition: send(key, data, {}))
+    with pytest.raises(ValueError, match="ignores If-None-Match"):
+        s3.check_conditions()
+    assert list(s3.keys("probe")) == []
+
+
 def test_what_a_ledger_could_not_write_stays_pending(faulty, proxy):
     ledger = ItemLedger(faulty, "track/stage")
     ledger.add(LedgerRecord("key", "item", "ok", payload="{}"))

@@ -114,7 +114,9 @@ def _prepare(root: Path, names: dict[str, str]) -> None:
 
     from duplex_bench.storage.s3_store import s3_store
 
-    s3_store(names[STORE_VARIABLE]).make_bucket()
+    store = s3_store(names[STORE_VARIABLE])
+    store.make_bucket()
+    store.check_conditions()
     with dg.DagsterInstance.get() as instance:
         instance.get_runs_count()
 
