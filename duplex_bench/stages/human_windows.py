@@ -10,11 +10,12 @@ from duplex_bench.records.tables import MEASUREMENTS
 from duplex_bench.reporting.inputs import Table, TrackTables
 from duplex_bench.review.accepted import PointScore, accepted_rows
 from duplex_bench.review.errors import DatabaseLostError
-from duplex_bench.review.judgements import JudgementLog
+from duplex_bench.review.judgements import JudgementLog, ListenerAnswer, WindowCheck
 from duplex_bench.review.listeners import human_rows, human_scores
 from duplex_bench.review.store import ReviewStore
 from duplex_bench.stages import scoring
 from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import read_frame
 
 TRACK: Final = "conversation"
@@ -57,18 +58,34 @@ def stored_scores(workspace: Workspace) -> list[PointScore]:
     return point_scores(pl.concat(frames)) if frames else []
 
 
+def state(workspace: Workspace) -> str:
+    """What people have said about windows so far, by content; empty where there is no log, or none can be read."""
+    log = _log(workspace)
+    return "" if log is None or isinstance(log, str) else digest_value("windows", *log)
+
+
+def _log(workspace: Workspace) -> tuple[list[WindowCheck], list[ListenerAnswer]] | str | None:
+    """Verdicts and answers; why they could not be read; None where nobody has opened a review."""
+    url = database_url(workspace)
+    if url.startswith("sqlite") and DATABASE not in os.environ and not (workspace.data / "review.sqlite").is_file():
+        return None
+    try:
+        log = JudgementLog(ReviewStore(url))
+        return log.checks(), log.answers()
+    except (DatabaseLostError, ValueError) as error:
+        return str(error)
+
+
 def human_tables(workspace: Workspace, track: TrackTables) -> tuple[list[Table], str]:
     """The tables that the review's log has rows for, and a note where the log could not be read."""
     if track.track != TRACK:
         return [], ""
-    url = database_url(workspace)
-    if url.startswith("sqlite") and DATABASE not in os.environ and not (workspace.data / "review.sqlite").is_file():
+    log = _log(workspace)
+    if log is None:
         return [], ""
-    try:
-        log = JudgementLog(ReviewStore(url))
-        checks, answers = log.checks(), log.answers()
-    except (DatabaseLostError, ValueError) as error:
-        return [], f"What people said about windows is not shown: the review's database could not be read ({error})."
+    if isinstance(log, str):
+        return [], f"What people said about windows is not shown: the review's database could not be read ({log})."
+    checks, answers = log
     pauses_s = {
         row["item_id"]: row["pause_s"] if row["condition"] == "pause" else None
         for row in track.items.filter(pl.col("condition").is_in(["pause", "turn_end"]))
@@ -79,11 +96,12 @@ def human_tables(workspace: Workspace, track: TrackTables) -> tuple[list[Table],
     accepted = [asdict(row) for row in accepted_rows(checks, point_scores(track.measurements))]
     listened = [asdict(row) for row in human_rows(human_scores(answers, pauses_s))]
     people = len({check.person for check in checks})
+    who = f"{people} {'person' if people == 1 else 'people'}"
     made = [
         Table(
             "conversation-accepted",
             "Conversation: scores on the windows that people accepted",
-            f"Window check by {people} people: a window is accepted by two and rejected by none, split if they "
+            f"Window check by {who}: a window is accepted by two and rejected by none, split if they "
             "disagree, open with fewer than two verdicts. Verdicts and reasons are in the review's log.",
             pl.DataFrame(accepted, schema=_ACCEPTED),
         ),

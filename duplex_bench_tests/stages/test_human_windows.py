@@ -7,7 +7,7 @@ from duplex_bench.records.tables import MEASUREMENTS
 from duplex_bench.review.judgements import JudgementLog, ListenerAnswer, WindowCheck
 from duplex_bench.review.store import ReviewStore
 from duplex_bench.stages import conversation
-from duplex_bench.stages.human_windows import human_tables, stored_scores
+from duplex_bench.stages.human_windows import human_tables, state, stored_scores
 from duplex_bench.stages.report import track_tables
 from duplex_bench.storage.frames import write_frame
 
@@ -73,6 +73,22 @@ def test_verdicts_and_answers_become_tables(measured):
     assert "2 people" in accepted.caption
     takeover = listeners.frame.row(by_predicate=pl.col("metric") == "pause_takeover", named=True)
     assert (takeover["center"], takeover["people_differ"], takeover["n_people"]) == (0.5, 1.0, 2)
+
+
+def test_the_state_of_the_log_moves_with_every_verdict_and_answer(measured):
+    opened, _, points = measured
+    seen = [state(opened)]
+    log = JudgementLog(ReviewStore(f"sqlite:///{opened.data / 'review.sqlite'}"))
+    for add in (
+        lambda: log.add_check(WindowCheck(points[0], "s", "Ben", True, "")),
+        lambda: log.add_check(WindowCheck(points[0], "s", "Ben", False, "noise")),
+        lambda: log.add_answer(ListenerAnswer(points[0], "s", "Ben", False, None, "")),
+    ):
+        add()
+        seen.append(state(opened))
+        assert seen[-1] == state(opened)
+    assert seen[0] == ""
+    assert len(set(seen)) == 4
 
 
 def test_a_log_that_cannot_be_read_is_said(measured):
