@@ -34,9 +34,8 @@ def show_plan(
             )
         console.print(table)
     console.print(_cost(chosen), highlight=False)
-    if "multiparty" in chosen.tracks:
-        for line in _text_models(chosen):
-            console.print(line, highlight=False)
+    for line in _text_models(chosen):
+        console.print(line, highlight=False)
     console.print(f"compute in all: {total_low / 60:.1f} to {total_high / 60:.1f} minutes of one core", highlight=False)
     for name in chosen.tracks:
         console.print(detectable_difference(chosen.workspace, name), highlight=False)

@@ -54,6 +54,14 @@ def transcript_around(point: Point, session: LabelledSession) -> str:
     return "\n".join(line for _, line in sorted(lines))
 
 
+def typical_request(words_per_s: float) -> TextRequest:
+    """A request about a point in talk of that density, with filler for words, for plans."""
+    what, test = _TOLD["turn_end"]
+    filler = " ".join(["word"] * round(words_per_s * (_BEFORE_S + _AFTER_S)))
+    values = {"what": what, "test": test, "transcript": filler}
+    return TextRequest((Turn("user", selection_prompt().render(values)),), name="point_selection")
+
+
 class ModelPointJudge:
     """Implements ``curation.PointJudge``; an answer that cannot be read is no verdict, which keeps the point."""
 

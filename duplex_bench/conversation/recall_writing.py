@@ -60,6 +60,24 @@ def _request(name: str, values: Mapping[str, str]) -> TextRequest:
     return TextRequest((Turn("user", recall_prompt(name).render(values)),), name=name)
 
 
+def typical_requests(n_words: int, n_words_early: int) -> dict[str, tuple[TextRequest, type[Reply]]]:
+    """One request of each kind that writing probes takes, with filler of the length of a session, for plans.
+
+    Args:
+        n_words: words of the session.
+        n_words_early: words before the end of the shortest history.
+    """
+    text, early, line = (" ".join(["word"] * n) for n in (n_words, n_words_early, 30))
+    kinds: tuple[tuple[str, type[Reply], str], ...] = (
+        ("identity", WrittenIdentity, text),
+        ("recall_fact", WrittenFact, early),
+        ("specificity", Specific, line),
+        ("answer_alone", Guess, line),
+    )
+    return {name: (_request(name, dict.fromkeys(recall_prompt(name).fields, filler)), kind)
+            for name, kind, filler in kinds}  # fmt: skip
+
+
 def written_identity(
     model: TextModel, session_id: str, speaker: Speaker, labels: Sequence[Label], words: Words
 ) -> IdentityPrompt | None:
@@ -125,12 +143,17 @@ def guess_without_conversation(model: TextModel, session_id: str, identity: str,
     return answer.answer if answer is not None else ""
 
 
-def answer_from_text(model: TextModel, item: Item) -> str:
-    """What the model answers to a recall item's question after reading its history; "" where it gave no answer."""
+def ceiling_request(item: Item) -> TextRequest:
+    """A recall item's history and question, as put to a text model; its answer is a ``Guess``."""
     values = {
         "identity": item.stimulus.identity_prompt or "",
         "transcript": "\n".join(f"{turn.role}: {turn.text}" for turn in item.stimulus.history),
         "question": str(item.reference.attributes["question"]),
     }
-    answer = model.ask(_request("answer_from_text", values), Guess, item.cluster).value
+    return _request("answer_from_text", values)
+
+
+def answer_from_text(model: TextModel, item: Item) -> str:
+    """What the model answers to a recall item's question after reading its history; "" where it gave no answer."""
+    answer = model.ask(ceiling_request(item), Guess, item.cluster).value
     return answer.answer.strip() if answer is not None else ""

@@ -1,7 +1,8 @@
 """What a profile's text models would be paid, before they are asked."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import polars as pl
 
@@ -10,6 +11,15 @@ from duplex_bench.judging.sentinels import sentinels
 from duplex_bench.multiparty.llm.engine import plan_cost
 from duplex_bench.multiparty.transcript_reference import Addressee, Decision, addressee_request, decision_request
 from duplex_bench.multiparty.windows import REQUEST, SILENCE
+from duplex_bench.records.items import Track
+from duplex_bench.stages.conversation_text_costs import (
+    added,
+    at_batch_price,
+    ceiling_plan,
+    point_judge_plan,
+    probes_plan,
+    scaled,
+)
 from duplex_bench.stages.items import items_of
 from duplex_bench.stages.profile import Profile
 from duplex_bench.stages.transcript_reference import wanted_cases
@@ -17,8 +27,11 @@ from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame
 from duplex_bench.textmodels.access import has_key
 from duplex_bench.textmodels.model import CostPlan, TextModel
+from duplex_bench.textmodels.prices import batch_factor
 from duplex_bench.textmodels.settings import ModelSettings
 from duplex_bench.textmodels.spend import SpendLedger
+
+TRACKS: Final[tuple[Track, ...]] = ("multiparty", "conversation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +55,16 @@ def text_models_of(profile: Profile) -> list[tuple[str, ModelSettings]]:
     if profile.judge.engine == "model":
         pair = (("judge", profile.judge.model), ("second judge", profile.judge.second))
         found += [(role, model) for role, model in pair if model is not None]
+    conversation = profile.conversation
+    if conversation.point_judge is not None:
+        found.append(("point judge", conversation.point_judge))
+    if conversation.recall.enabled and conversation.recall.model is not None:
+        found += [(role, conversation.recall.model) for role in ("recall probes", "text ceiling")]
     return found
 
 
 def text_costs(workspace: Workspace, systems: Sequence[str]) -> list[TextCost]:
-    """Every role that the profile gives to a text model on the multiparty track; nothing where all is embedded."""
+    """Every role that the profile gives to a text model, on either track; nothing where all is embedded."""
     settings = workspace.profile.multiparty
     found: list[TextCost] = []
     for role, model in text_models_of(workspace.profile):
@@ -54,8 +72,10 @@ def text_costs(workspace: Workspace, systems: Sequence[str]) -> list[TextCost]:
             found.append(_cost(role, model, plan_cost(TextModel(model, workspace.store), settings.llm)))
         elif role == "transcript reference":
             found.append(_reference(workspace, model, settings.reference.runs))
-        else:
+        elif role in {"judge", "second judge"}:
             found.append(_judge(workspace, role, model, len(systems)))
+        else:
+            found.append(_conversation(workspace, role, model))
     return found
 
 
@@ -68,8 +88,8 @@ def _cost(role: str, settings: ModelSettings, plan: CostPlan | None, note: str =
     return TextCost(role, settings.name, has_key(settings), plan, note or (plan.note if plan else ""))
 
 
-def _stored(workspace: Workspace, name: str) -> pl.DataFrame | None:
-    key = workspace.table_key(("multiparty", name), None)
+def _stored(workspace: Workspace, name: str, track: Track = "multiparty") -> pl.DataFrame | None:
+    key = workspace.table_key((track, name), None)
     return read_frame(workspace.store, key) if workspace.store.exists(key) else None
 
 
@@ -90,38 +110,32 @@ def _reference(workspace: Workspace, settings: ModelSettings, runs: int) -> Text
     )
 
 
+def _conversation(workspace: Workspace, role: str, settings: ModelSettings) -> TextCost:
+    needed = {"point judge": "labels", "recall probes": "lively_sessions", "text ceiling": "items"}[role]
+    table = _stored(workspace, needed, "conversation")
+    if table is None:
+        return _cost(role, settings, None, f"its calls can be counted once {needed.replace('_', ' ')} are made")
+    if role == "point judge":
+        return _cost(role, settings, point_judge_plan(workspace, settings, table))
+    if role == "recall probes":
+        return _cost(role, settings, probes_plan(workspace, settings, table))
+    return _cost(role, settings, ceiling_plan(workspace, settings, items_of(table)))
+
+
 def _judge(workspace: Workspace, role: str, settings: ModelSettings, systems: int) -> TextCost:
-    items = _stored(workspace, "items")
-    if items is None:
+    stored = [_stored(workspace, "items", track) for track in TRACKS]
+    if all(table is None for table in stored):
         return _cost(role, settings, None, "its questions can be bounded once the items are made")
-    kinds = [window.kind for item in items_of(items).values() for window in item.reference.windows]
-    most = sum(kind in {REQUEST, SILENCE} for kind in kinds) * systems
+    items = [item for table in stored if table is not None for item in items_of(table).values()]
+    windows = sum(window.kind in {REQUEST, SILENCE} for item in items for window in item.reference.windows)
+    recall = sum(item.stimulus.protocol == "recall" for item in items)
+    ceiling = recall if workspace.profile.conversation.recall.model is not None else 0
+    most = (windows + recall) * systems + ceiling
     one = question_plan(TextModel(settings, workspace.store))
     # A system that never speaks raises no question, one that always speaks raises all of them.
-    plan = CostPlan(
-        requests=most,
-        cached=0,
-        input_tokens_low=0,
-        input_tokens_high=one.input_tokens_high * (most + len(sentinels()) * systems),
-        output_tokens_low=0,
-        output_tokens_high=one.output_tokens_high * (most + len(sentinels()) * systems),
-        usd_low=None if one.usd_low is None else 0.0,
-        usd_high=None if one.usd_high is None else one.usd_high * (most + len(sentinels()) * systems),
-        note=one.note,
-    )
-    return _cost(role, settings, plan)
-
-
-def added(one: CostPlan, other: CostPlan) -> CostPlan:
-    """Two plans as one; dollars only where both know theirs."""
-
-    def both(name: str) -> float | None:
-        values = (getattr(one, name), getattr(other, name))
-        return None if None in values else values[0] + values[1]
-
-    counts = {
-        name: getattr(one, name) + getattr(other, name)
-        for name in ("requests", "cached", "input_tokens_low", "input_tokens_high", "output_tokens_low",
-                     "output_tokens_high")
-    }  # fmt: skip
-    return CostPlan(**counts, usd_low=both("usd_low"), usd_high=both("usd_high"), note=one.note or other.note)
+    plan = scaled(one, 0, most + len(sentinels()) * systems)
+    batch = batch_factor(settings.vendor) if workspace.profile.judge.batch.enabled else None
+    if batch is not None:
+        # Sentinels are asked singly: at the usual price they are few.
+        plan = at_batch_price(plan, batch.factor)
+    return _cost(role, settings, replace(plan, requests=most))
