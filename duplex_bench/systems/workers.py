@@ -233,6 +233,8 @@ class WorkerSystem:
             # Asked first, so that it can say what it did; one that hangs, or was lost, is not waited for.
             if self._remote.is_connected and process.poll() is None:
                 self._remote.shutdown()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=_END_WAIT_S)
             self._remote.disconnect()
         if process.stdin is not None:
             process.stdin.close()
