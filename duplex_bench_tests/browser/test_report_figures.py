@@ -21,7 +21,7 @@ def test_a_figure_becomes_interactive_when_asked_and_not_before(tab, built_repor
     figure.locator("[data-interactive]").click()
     tab.wait_for_selector("#conversation-rates .plotly-host .main-svg")
     assert figure.locator("img.on-light").is_hidden()
-    names = figure.locator(".plotly-host .ytick").all_inner_texts()
+    names = figure.locator(".plotly-host .ytick").all_text_contents()
     assert any("Cascade, 300 ms" in name for name in names)
     dark = "getComputedStyle(document.querySelector('#conversation-rates .ytick text')).fill"
     before = tab.evaluate(dark)
@@ -35,9 +35,11 @@ def test_every_figure_of_the_report_can_be_made_interactive(tab, built_report):
     for track in ("multiparty", "conversation"):
         tab.goto((built_report / f"track-{track}.html").as_uri())
         count = tab.locator("[data-figure]").count()
-        assert count == tab.locator("[data-interactive]").count() > 3
+        assert count == tab.locator("[data-interactive]").count() > 1
         tab.evaluate("document.querySelectorAll('[data-interactive]').forEach((button) => button.click())")
-        tab.wait_for_function(f"document.querySelectorAll('.plotly-host .main-svg .plot').length >= {count}")
+        drawn = "[...document.querySelectorAll('[data-figure]')].every((one) => one.querySelector('.main-svg'))"
+        tab.wait_for_function(drawn)
+        assert tab.locator("[data-figure] [role=alert]").count() == 0
 
 
 def test_two_systems_are_compared_on_one_item_and_the_address_says_so(tab, built_report):
