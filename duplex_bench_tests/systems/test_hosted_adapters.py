@@ -202,6 +202,8 @@ OPENAI_ONLY = [
     ("silent server", Faults(stall_at="committed"), Outcome.NO_AUDIO, "nothing audible"),
     ("odd lengths", Faults(odd_lengths=True), Outcome.COMPLETED, ""),
     ("two items", Faults(two_items=True), Outcome.COMPLETED, ""),
+    ("events twice", Faults(repeat_events=True), Outcome.COMPLETED, ""),
+    ("duplicate ids", Faults(duplicate_ids=True), Outcome.TRANSPORT_ERROR, "began response 'resp_"),
     ("never created", Faults(never_created=True), Outcome.COMPLETED, ""),
     ("unknown event", Faults(unknown_event=True), Outcome.COMPLETED, ""),
     ("failed for a limit", Faults(fail_code="rate_limit_exceeded"), Outcome.TRANSPORT_ERROR, "rate limit"),
@@ -261,6 +263,12 @@ def test_without_a_key_and_with_a_wrong_one_the_message_says_what_to_do(protocol
         assert result.outcome is Outcome.REFUSED
         assert "check the variable named by the card" in result.reason
         assert "sk-wrong" not in result.reason
+
+
+def test_what_is_delivered_twice_is_heard_once(set_up):
+    once, twice = (go(set_up("openai-realtime", faults)[0]) for faults in (Faults(), Faults(repeat_events=True)))
+    assert np.count_nonzero(once.listener) == np.count_nonzero(twice.listener) > 0
+    assert next(event for event in twice.events if event["kind"] == "close")["repeated_events_dropped"] > 0
 
 
 def test_detection_that_stays_on_is_found_out(set_up):

@@ -151,7 +151,9 @@ class GeminiSession(JsonSession):
             await self._send({"realtimeInput": {"activityStart": {}}})
         self._frames += 1
         data = encoded(checked_unit(frame, SPEC))
-        await self._send({"realtimeInput": {"audio": {"data": data, "mimeType": f"audio/pcm;rate={SPEC.in_rate_hz}"}}})
+        # Base64 needs no escapes, see openai_session.
+        form = f"audio/pcm;rate={SPEC.in_rate_hz}"
+        await self._send_text(f'{{"realtimeInput":{{"audio":{{"data":"{data}","mimeType":"{form}"}}}}}}')
 
     async def reply_now(self) -> dict[str, Any]:
         """End the user's activity, which asks for the reply."""

@@ -16,8 +16,11 @@ class JsonSession:
         return error
 
     async def _send(self, message: dict[str, Any]) -> None:
+        await self._send_text(json.dumps(message))
+
+    async def _send_text(self, message: str) -> None:
         try:
-            await self._connected().send(json.dumps(message))
+            await self._connected().send(message)
         except WireClosedError as error:
             raise self._meant(error) from None
 

@@ -59,6 +59,9 @@ class RealtimeSession(JsonSession):
         self._frames = 0
         self._items = 0
         self._user_items: set[str] = set()
+        self._event_ids: set[str] = set()
+        self._response_ids: set[str] = set()
+        self._repeated = 0
         self._usage: dict[str, float] = {}
         self._echo: dict[str, Any] = {}
         self._round_trips_s: list[float | None] = []
@@ -94,7 +97,9 @@ class RealtimeSession(JsonSession):
     async def push(self, frame: Samples) -> None:
         """Append one frame to the server's input buffer."""
         self._frames += 1
-        await self._send({"type": "input_audio_buffer.append", "audio": encoded(checked_unit(frame, self._spec))})
+        # Base64 needs no escapes: fifty times a second and session, an encoder of JSON would only take time.
+        audio = encoded(checked_unit(frame, self._spec))
+        await self._send_text(f'{{"type":"input_audio_buffer.append","audio":"{audio}"}}')
 
     async def reply_now(self) -> dict[str, Any]:
         """Commit, wait until that is confirmed (it may be asynchronous), wait as set, request a reply."""
@@ -137,6 +142,7 @@ class RealtimeSession(JsonSession):
             "echo": self._echo,
             "round_trip_s": self._round_trips_s,
             "late_deltas_dropped": self._late_deltas,
+            "repeated_events_dropped": self._repeated,
             "user_items": len(self._user_items),
         }
         return SessionStats(units=self._frames, warnings=tuple(self._warnings), extra=extra)
@@ -182,6 +188,13 @@ class RealtimeSession(JsonSession):
             self._early += events
 
     def _read(self, message: dict[str, Any]) -> list[PushEvent]:
+        event_id = message.get("event_id")
+        if isinstance(event_id, str):
+            if event_id in self._event_ids:
+                # Delivered twice, by a proxy perhaps: heard once.
+                self._repeated += 1
+                return []
+            self._event_ids.add(event_id)
         kind = str(message.get("type", ""))
         handler = _HANDLERS.get(kind)
         if handler is None:
@@ -206,6 +219,11 @@ class RealtimeSession(JsonSession):
 
     def _begun(self, message: dict[str, Any]) -> list[PushEvent]:
         response_id = str((message.get("response") or {}).get("id"))
+        if response_id in self._response_ids:
+            raise TransportError(
+                f"the server began response {response_id!r} twice: which audio belongs to which cannot be told"
+            )
+        self._response_ids.add(response_id)
         self._active.add(response_id)
         return [PushEvent("begun", response_id)]
 

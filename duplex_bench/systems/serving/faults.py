@@ -27,6 +27,8 @@ class Faults:
         never_created: ``response.done`` comes without ``response.created``.
         fail_code: A response that fails with this error code.
         error_code: An error event with this code is sent after the first commit.
+        repeat_events: Every audio delta is sent twice, under one event id.
+        duplicate_ids: Every response has the id of the first.
         unknown_event: An event of unknown type is sent with every response.
         ignore_detection: Settings of turn detection are echoed as the vendor's default.
         keep_detection: Detection stays on although it was switched off, and says otherwise.
@@ -56,6 +58,8 @@ class Faults:
     never_created: bool = False
     fail_code: str = ""
     error_code: str = ""
+    repeat_events: bool = False
+    duplicate_ids: bool = False
     unknown_event: bool = False
     ignore_detection: bool = False
     keep_detection: bool = False

@@ -207,7 +207,10 @@ class Speaking:
     async def send(self, kind: str, **fields: Any) -> None:
         """One server event."""
         if not self.stalled:
-            await self.peer.send(json.dumps({"type": kind, "event_id": self.new_id("event"), **fields}))
+            message = json.dumps({"type": kind, "event_id": self.new_id("event"), **fields})
+            await self.peer.send(message)
+            if self.faults.repeat_events and kind == "response.output_audio.delta":
+                await self.peer.send(message)
 
     async def error(self, code: str, told: str, event_id: Any = None, param: str | None = None) -> None:
         """An error event; most are not fatal."""
@@ -230,6 +233,8 @@ class Speaking:
     def new_id(self, kind: str) -> str:
         """Ids that are the same in every run."""
         self.counts[kind] += 1
+        if self.faults.duplicate_ids and kind == "resp":
+            return f"{kind}_{self.name}_1"
         return f"{kind}_{self.name}_{self.counts[kind]}"
 
     def instructions(self) -> str:
