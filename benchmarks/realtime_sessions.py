@@ -1,5 +1,11 @@
 """Realtime driver: lateness of sends of many sessions against a model-free server in another process, beside an idle
 timer and a client that sleeps between frames. `python -m benchmarks.realtime_sessions [sessions ...]`.
+
+To measure: a machine with nothing else running (load below 0.2 for a minute), two cores, `OMP_NUM_THREADS=1`; the server
+takes one core and this client another. `python -m benchmarks.realtime_sessions` judges 64 sessions;
+`python -m benchmarks.realtime_sessions 16 32 64 96 128 192 256` also tells the largest number for which the rule holds.
+Read the idle timer first: where its worst is above 10 ms the machine was busy, and the figures say nothing of the driver.
+Three runs; the middle one counts.
 """
 
 import asyncio
@@ -108,6 +114,7 @@ def main() -> int:
     """Print lateness; 1 if a limit was missed."""
     wanted = [int(text) for text in sys.argv[1:] if text.isdigit()] or [SESSIONS]
     missed = False
+    held = 0
     with Server() as url:
         for sessions in wanted:
             cpu_s = time.process_time()
@@ -119,8 +126,10 @@ def main() -> int:
                 f"{sessions} sessions: sends 99th percentile {p99:.2f} ms (limit {P99_MS}), worst {worst:.1f} ms; "
                 f"idle timer worst {idle_worst:.1f} ms; lost {lost}; the driver took {share:.0%} of a core"
             )
-            if sessions == SESSIONS:
-                missed = p99 >= P99_MS or worst > idle_worst + WORST_OVER_IDLE_MS or lost > 0
+            broken = p99 >= P99_MS or worst > idle_worst + WORST_OVER_IDLE_MS or lost > 0
+            held = held if broken else max(held, sessions)
+            missed = broken if sessions == SESSIONS else missed
+        print(f"the rule held for up to {held} sessions" if held else "the rule held for none of these numbers")
         late = asyncio.run(sleeping(url, SESSIONS))
         print(f"{SESSIONS} clients that sleep: 99th percentile {late.p99_ms():.0f} ms, worst {late.worst_ms():.0f} ms")
     return int(missed)
