@@ -15,6 +15,7 @@ from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.profile import load_profile
 from duplex_bench.stages.text_costs import text_models_of
 from duplex_bench.systems.card import missing_env
+from duplex_bench.systems.environments import not_set_up
 from duplex_bench.text.vectors import TextVectors
 from duplex_bench.textmodels.access import key_of
 from duplex_bench.textmodels.settings import ModelSettings
@@ -62,6 +63,9 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
         missing = missing_env(card, os.environ)
         if missing:
             yield Finding(f"system {card.name}", True, f"not run here: set {' and '.join(missing)} to run it")
+        undone = not_set_up(card, data / "cache")
+        if undone is not None:
+            yield Finding(f"system {card.name}", True, f"not run here: {undone}")
     for error in errors:
         yield Finding(f"card {error.file}", False, f"{error.message}. {error.remedy}")
 
