@@ -259,8 +259,10 @@ def _has_measurements(chosen: Chosen, track: Track) -> bool:
     return any(store.exists(table_key((track, "measurements"), system)) for system in chosen.every_card)
 
 
-def build_report(root: Path, data: Path, profile: str, open_it: bool, limit: int | None = None) -> int:
-    """Statistics, figures and the report again, from stored measurements."""
+def build_report(
+    root: Path, data: Path, profile: str, open_it: bool, limit: int | None = None, public: bool = False
+) -> int:
+    """Statistics, figures and the report again, from stored measurements; ``public`` adds the build to publish."""
     chosen = choose(root, data, profile, "all", [], limit)
     made = [track for track in TRACKS if _has_measurements(chosen, track)]
     if not made:
@@ -277,6 +279,11 @@ def build_report(root: Path, data: Path, profile: str, open_it: bool, limit: int
         error_console.print(f"[red]the report could not be built:[/] {outcome.error}", highlight=False)
         return 1
     index = chosen.workspace.report_folder / "index.html"
+    if public:
+        from duplex_bench.stages.public_report import public_folder, public_report
+
+        public_report(chosen.workspace, list(chosen.every_card.values()))
+        index = public_folder(chosen.workspace) / "index.html"
     console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
     if open_it:
         webbrowser.open(index.as_uri())

@@ -30,7 +30,8 @@ def item(number, condition):
     return {
         "item_id": f"{condition}-{number:02d}", "track": "conversation", "cluster": f"c{number % 6}",
         "condition": condition, "protocol": condition, "stimulus_digest": f"{condition}{number}", "stimulus": "{}",
-        "reference": json.dumps({"windows": [], "attributes": attributes}), "licence": "CC0", "language": "en", "live_s": 9.0,
+        "reference": json.dumps({"windows": [], "attributes": attributes}), "licence": "CC0", "language": "en",
+        "live_s": 9.0,
     }  # fmt: skip
 
 
