@@ -134,11 +134,14 @@ def report(
     data: DataOption = Path("data"),
     open_it: Annotated[bool, typer.Option("--open", help="Open it in the default browser.")] = False,
     limit: LimitedOption = None,
+    public: Annotated[
+        bool, typer.Option("--public", help="Also the build to publish: without what people said and systems heard.")
+    ] = False,
 ) -> None:
     """Build the report again from stored results and print where it is."""
     from duplex_bench.cli.run import build_report
 
-    raise typer.Exit(build_report(_root(), data, profile, open_it, limit))
+    raise typer.Exit(build_report(_root(), data, profile, open_it, limit, public))
 
 
 @app.command()
