@@ -59,12 +59,13 @@ def init(
     cluster_files: Annotated[
         bool, typer.Option("--cluster", help="For Postgres, an object store and Celery workers (docs/cluster.md).")
     ] = False,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="With --cluster: runs at a time.")] = 2,
 ) -> None:
     """Prepare this folder: write dagster.yaml and workspace.yaml if missing, and open the run database once."""
     if cluster_files:
         from duplex_bench.cli.cluster.control import initialise_cluster
 
-        initialise_cluster(Path.cwd())
+        initialise_cluster(Path.cwd(), workers)
         return
     from duplex_bench.cli.run import initialise
 

@@ -17,6 +17,7 @@ from dagster._serdes import unpack_value
 from dagster_celery.config import TASK_EXECUTE_JOB_NAME
 from dagster_celery.make_app import make_app
 
+HELD_FOR_S = 60
 _LOOK_AT_WORKER_S = 0.5
 
 
@@ -27,7 +28,12 @@ class RunProcessError(RuntimeError):
 def worker_app(broker: str) -> Celery:
     """The application at a broker, whose one task makes a run."""
     # A worker takes a run when it is free, not before: another one may be free earlier.
-    settings = {"worker_prefetch_multiplier": 1, "worker_disable_prefetch": True}
+    settings = {
+        "worker_prefetch_multiplier": 1,
+        "worker_disable_prefetch": True,
+        # What a killed worker had taken and not begun goes to another after this; what it had begun is the launcher's.
+        "broker_transport_options": {"visibility_timeout": HELD_FOR_S},
+    }
     made: Celery = make_app({"broker": broker, "backend": broker, "config_source": settings})  # type: ignore[no-untyped-call]
     made.conf.broker_connection_retry_on_startup = True
 

@@ -10,16 +10,21 @@ from dagster._cli.api import _execute_run_command_body
 
 # Linux's prctl: which signal this process gets when the one that started it ends.
 _PR_SET_PDEATHSIG = 1
+# A broker may hand a run out twice; only the first to come makes it.
+NOT_BEGUN = (dg.DagsterRunStatus.NOT_STARTED, dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING)
 
 
 def main(run_id: str) -> int:
-    """Execute the run against the instance of DAGSTER_HOME; 0, or 1 where it failed."""
+    """Execute the run against the instance of DAGSTER_HOME, unless it has begun; 0, or 1 where it failed."""
     parent = os.getppid()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             return 1
     with dg.DagsterInstance.get() as instance:
+        run = instance.get_run_by_id(run_id)
+        if run is None or run.status not in NOT_BEGUN:
+            return 0
         return int(
             _execute_run_command_body(
                 instance=instance, run_id=run_id, write_stream_fn=lambda _: None, set_exit_code_on_failure=True

@@ -27,14 +27,15 @@ def nothing_named(monkeypatch):
 
 
 def test_the_files_make_an_instance_with_postgres_celery_and_logs_in_the_bucket(tmp_path):
-    write_files(tmp_path)
+    write_files(tmp_path, 2)
     (tmp_path / "workspace.yaml").write_text("mine")
-    write_files(tmp_path)
+    write_files(tmp_path, 5)
     assert (tmp_path / "workspace.yaml").read_text() == "mine"
     told = yaml.safe_load((tmp_path / "dagster.yaml").read_text())
     ref = InstanceRef.from_dir(str(tmp_path))
     assert ref.run_launcher_data.class_name == "WatchedCeleryRunLauncher"
     assert ref.compute_logs_data.class_name == "S3ComputeLogManager"
+    assert told["concurrency"]["runs"]["max_concurrent_runs"] == 5
     assert told["run_retries"]["retry_on_asset_or_op_failure"] is False
     # No address and no credential is written down: each comes from the environment.
     assert told["storage"]["postgres"]["postgres_url"] == {"env": "DUPLEX_BENCH_POSTGRES"}
@@ -57,7 +58,7 @@ def test_what_the_environment_names_is_used(tmp_path, monkeypatch):
 def test_init_says_which_service_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setenv("DUPLEX_BENCH_STORE", "s3://bucket")
     with pytest.raises(ValueError, match="set DUPLEX_BENCH_POSTGRES, DUPLEX_BENCH_BROKER"):
-        initialise_cluster(tmp_path)
+        initialise_cluster(tmp_path, 2)
 
 
 def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):

@@ -1,6 +1,7 @@
 """Start, end and show the processes of a cluster folder."""
 
 import os
+import re
 import signal
 import sys
 from importlib.resources import files
@@ -30,13 +31,17 @@ _NEEDED_BY = {"postgres": POSTGRES_VARIABLE, "redis": BROKER_VARIABLE, "objects"
 _STOP_ORDER = ("worker", "daemon", "web", "redis", "objects", "postgres")
 
 
-def write_files(root: Path) -> None:
-    """dagster.yaml and workspace.yaml of a cluster, if they are missing."""
+def write_files(root: Path, workers: int) -> None:
+    """dagster.yaml and workspace.yaml of a cluster, if they are missing; as many runs at a time as workers."""
     root.mkdir(parents=True, exist_ok=True)
     for name, template in (("dagster.yaml", "dagster-cluster.yaml"), ("workspace.yaml", "workspace.yaml")):
         target = root / name
         if not target.exists():
             target.write_text((files("duplex_bench.cli.templates") / template).read_text("utf-8"), "utf-8")
+    told = (root / "dagster.yaml").read_text("utf-8")
+    at_once = re.sub(r"(?m)^(\s+max_concurrent_runs:) \d+$", rf"\1 {max(workers, 1)}", told)
+    if at_once != told:
+        (root / "dagster.yaml").write_text(at_once, "utf-8")
 
 
 def environment(root: Path, own: OwnServices, profile: str, limit: int | None = None) -> dict[str, str]:
@@ -60,7 +65,7 @@ def bring_up(root: Path, profile: str, workers: int, queues: list[str], limit: i
     Raises:
         ValueError: a service is missing on this machine, or did not start; the message names its log.
     """
-    write_files(root)
+    write_files(root, workers)
     own = own_services(root)
     processes = Processes(root / "processes")
     for name, variable in _NEEDED_BY.items():
@@ -90,7 +95,7 @@ def _worker(number: int, queues: list[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def initialise_cluster(root: Path) -> None:
+def initialise_cluster(root: Path, workers: int) -> None:
     """Write the files of a cluster whose services the environment names, make the bucket, open the run database.
 
     Raises:
@@ -99,7 +104,7 @@ def initialise_cluster(root: Path) -> None:
     lacking = [name for name in (POSTGRES_VARIABLE, BROKER_VARIABLE, STORE_VARIABLE) if not os.environ.get(name)]
     if lacking:
         raise ValueError(f"set {', '.join(lacking)}, or let `duplex-bench cluster up` start them (docs/cluster.md)")
-    write_files(root)
+    write_files(root, workers)
     _prepare(root, {**os.environ, "DAGSTER_HOME": str(root), LOG_BUCKET_VARIABLE: log_bucket()})
     console.print(
         f"{root / 'dagster.yaml'} and workspace.yaml stand, bucket and run database are ready", highlight=False
