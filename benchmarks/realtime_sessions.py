@@ -1,11 +1,11 @@
 """Realtime driver: lateness of sends of many sessions against a model-free server in another process, beside an idle
 timer and a client that sleeps between frames. `python -m benchmarks.realtime_sessions [sessions ...]`.
 
-To measure: a machine with nothing else running (load below 0.2 for a minute), two cores, `OMP_NUM_THREADS=1`; the server
-takes one core and this client another. `python -m benchmarks.realtime_sessions` judges 64 sessions;
-`python -m benchmarks.realtime_sessions 16 32 64 96 128 192 256` also tells the largest number for which the rule holds.
-Read the idle timer first: where its worst is above 10 ms the machine was busy, and the figures say nothing of the driver.
-Three runs; the middle one counts.
+To measure: a machine with nothing else running (load below 0.2 for a minute), two cores, `OMP_NUM_THREADS=1`; the
+server takes one core and this client another. `python -m benchmarks.realtime_sessions` judges 64 sessions; with
+`16 32 64 96 128 192 256` behind it, it also tells the largest number for which the rule holds. Read the idle timer
+first: where its worst is above 10 ms the machine was busy, and the figures say nothing of the driver. Three runs; the
+middle one counts.
 """
 
 import asyncio
