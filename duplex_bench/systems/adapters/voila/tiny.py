@@ -13,6 +13,8 @@ CODEBOOKS, CODEBOOK_SIZE = 4, 64
 _MARKS = ("<SYSTEM>", "</SYSTEM>", "<stream_chat>", "<chat_audio_output>", "<au_chat_ref_start>", "<au_chat_ref>",
           "<au_chat_ref_end>", "<|HUMAN|>", "<|VOILA|>", "<au_token>", "<end>")  # fmt: skip
 _FIRST_CODE = len(_MARKS) + 256
+# Frames until the codec's memory says more about the sound than about its own beginning.
+_SETTLE = 8
 
 
 class Tokenizer:
@@ -117,8 +119,9 @@ def codec() -> Any:
         # Untrained, it codes all sound alike: its codes are taken from what its encoder makes of noise.
         with torch.no_grad():
             for layer in made.quantizer.layers:
-                noise = torch.randn(1, 1, 640 * CODEBOOK_SIZE) * torch.rand(CODEBOOK_SIZE).repeat_interleave(640)
-                rest = made.encoder(noise)
+                frames = CODEBOOK_SIZE + _SETTLE
+                noise = torch.randn(1, 1, 640 * frames) * torch.rand(frames).repeat_interleave(640) / 2
+                rest = made.encoder(noise)[:, :, _SETTLE:]
                 for before in made.quantizer.layers:
                     if before is layer:
                         break
