@@ -110,6 +110,8 @@ ui: setup ## the Dagster UI on 127.0.0.1:3000, with the runs that `make demo` ma
 
 lock: setup ## compile the lock files anew from requirements/*.in
 	$(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --allow-unsafe --no-strip-extras --no-header -o requirements/dev.lock requirements/dev.in
+	for name in cluster audit; do \
+	  $(BIN)/pip-compile -q --generate-hashes --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --allow-unsafe --no-strip-extras --no-header -o requirements/$$name.lock requirements/$$name.in; done
 	$(BIN)/python requirements/lock_models.py
 
 lock-qwen: setup ## compile the lock files of the Qwen3 environments

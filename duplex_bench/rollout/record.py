@@ -23,6 +23,7 @@ from duplex_bench.rollout.outputs import DeclaredLatency
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
 from duplex_bench.storage.digests import canonical_json, digest_value, seed_from, stimulus_digest
+from duplex_bench.storage.secrets import redacted
 
 STREAM_RATE_HZ: Final = 24_000
 EVENTS_KIND: Final = "jsonl.gz"
@@ -166,7 +167,7 @@ def run_item(
         stimulus_digest=digest,
         repeat=repeat,
         outcome=result.outcome,
-        reason=result.reason,
+        reason=redacted(result.reason),
         listener_audio=_store_audio(result, blobs) if has_audio else None,
         sample_rate_hz=result.sample_rate_hz,
         timeline_s=result.timeline_s,
@@ -222,7 +223,8 @@ def _store_events(result: RolloutResult, omitted: tuple[str, ...], blobs: BlobSt
         "input_s": result.input_s,
         "timeline_s": result.timeline_s,
     }
-    lines = "".join(canonical_json(event) + "\n" for event in [head, *result.events])
+    # A vendor's refusal may repeat the key that it refused.
+    lines = redacted("".join(canonical_json(event) + "\n" for event in [head, *result.events]))
     return blobs.put(gzip.compress(lines.encode(), compresslevel=6, mtime=0), EVENTS_KIND)
 
 

@@ -15,7 +15,7 @@ from duplex_bench.records.rollouts import RolloutRecord
 from duplex_bench.rollout import realtime
 from duplex_bench.rollout.frame_stepped import DRIVER_VERSION
 from duplex_bench.rollout.plan import StreamPlan, plan_for
-from duplex_bench.rollout.record import EVENTS_KIND, execution_key
+from duplex_bench.rollout.record import EVENTS_KIND, execution_key, read_events
 from duplex_bench.stages import rollout_tasks
 from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
@@ -24,7 +24,9 @@ from duplex_bench.stages.rollout_tasks import RolloutTask
 from duplex_bench.stages.work import Task, WorkDone, resume
 from duplex_bench.stages.worker_rollouts import WorkerRollouts
 from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.blobs import BlobStore
 from duplex_bench.storage.frames import frame_of
+from duplex_bench.storage.happenings import Value
 from duplex_bench.storage.ledger import ItemLedger
 from duplex_bench.storage.serial import from_json
 from duplex_bench.systems.card import SystemCard, missing_env
@@ -133,7 +135,14 @@ def listened_s(one: PlannedRollout) -> float:
 def _resumed(
     workspace: Workspace, track: Track, card: SystemCard, ledger: ItemLedger, tasks: list[Task], launch: Launch
 ) -> WorkDone:
-    resumed = partial(resume, ledger, f"{track} rollouts {card.name}", tasks, final=rollout_tasks.is_final)
+    resumed = partial(
+        resume,
+        ledger,
+        f"{track} rollouts {card.name}",
+        tasks,
+        final=rollout_tasks.is_final,
+        details=partial(_told_of, workspace.blobs, track, card),
+    )
     if card.environment.kind != "none":
         # The work is done in the workers: here a thread each drives them.
         with WorkerRollouts(workspace.data, card, launch) as workers, ThreadPoolExecutor(card.max_inflight) as threads:
@@ -144,6 +153,28 @@ def _resumed(
         pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
         (str(workspace.data), card.model_dump_json(), card.name),
     )
+
+
+def _told_of(blobs: BlobStore, track: Track, card: SystemCard, payload: str) -> dict[str, Value]:
+    """What logs and metrics are told of a rollout that ended."""
+    record = from_json(RolloutRecord, payload)
+    told: dict[str, Value] = {
+        "track": track,
+        "system": card.name,
+        "outcome": record.outcome.value,
+        "reason": record.reason or None,
+        "repeat": record.repeat,
+        "attempts": record.attempts,
+        "wall_s": round(record.wall_s, 3),
+        "compute_s": round(record.compute_s, 3),
+        "timeline_s": round(record.timeline_s, 3),
+    }
+    if card.driver == "realtime" and record.events is not None:
+        for event in read_events(record.events, blobs):
+            if event["kind"] == "pacing":
+                sends = event["sends"]
+                told |= {f"lateness_{name}": sends[name] for name in ("p99_ms", "worst_ms", "edges_ms", "counts")}
+    return told
 
 
 def _stored_whole(workspace: Workspace, payloads: Sequence[str]) -> set[str]:

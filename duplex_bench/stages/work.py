@@ -1,13 +1,16 @@
 """Work by content key: what is finished is reused, what fails is counted, an interrupt loses nothing finished."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
 from typing import Literal
 
 from duplex_bench.stages import progress
+from duplex_bench.storage import happenings
 from duplex_bench.storage.ledger import FLUSH_AFTER_S, ItemLedger, LedgerRecord
+from duplex_bench.storage.secrets import redacted
 
 IN_FLIGHT_PER_RUN = 16
 
@@ -19,6 +22,10 @@ class Task:
     key: str
     item_id: str
     argument: object
+
+
+# More to tell of an item that ended, from its payload; asked for where somebody listens.
+Details = Callable[[str], Mapping[str, happenings.Value]]
 
 
 @dataclass(slots=True)
@@ -50,6 +57,7 @@ def resume(
     common: tuple[object, ...] = (),
     final: Callable[[str], bool] = bool,
     intact: Callable[[Sequence[str]], Collection[str]] | None = None,
+    details: Details | None = None,
 ) -> WorkDone:
     """Run ``function(*common, argument) -> JSON`` for every task whose key has no finished record.
 
@@ -70,6 +78,7 @@ def resume(
         common: its first arguments.
         final: whether a payload is kept for good.
         intact: those of finished payloads whose data is still stored; others are made again. Default: all.
+        details: what logs and metrics are told of an item beside its outcome and time.
 
     Raises:
         LeaseLostError: this run gave no sign of life for so long that another took over.
@@ -82,7 +91,7 @@ def resume(
     with ledger.leased(lambda holder: progress.tell(progress.Progress(f"{stage}: waits for {holder}", 0, 0))) as lease:
         # What another run finished while this one waited is not done again.
         waiting = _split(ledger, tasks, intact, done)
-        _compute(ledger, stage, waiting, function, executor, common, final, done, lease.check)
+        _compute(ledger, stage, waiting, function, executor, common, final, done, lease.check, details)
     # In the order of the tasks, not in that in which they happened to end: tables are made of it.
     done.payloads = {task.key: done.payloads[task.key] for task in tasks if task.key in done.payloads}
     return done
@@ -118,12 +127,14 @@ def _compute(
     final: Callable[[str], bool],
     done: WorkDone,
     still_ours: Callable[[], None],
+    details: Details | None,
 ) -> None:
     total = len(done.reused) + len(waiting)
     _tell(stage, done, total)
+    began_s = time.perf_counter()
     try:
         with progress.engine_clock.running():
-            for task, payload, error in _run(waiting, function, executor, common, ledger.flush, still_ours):
+            for task, payload, error, took_s in _run(waiting, function, executor, common, ledger.flush, still_ours):
                 if error:
                     done.failed[task.key] = error
                     ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
@@ -132,9 +143,16 @@ def _compute(
                     done.computed.append(task.key)
                     status: Literal["ok", "failed"] = "ok" if final(payload) else "failed"
                     ledger.add(LedgerRecord(task.key, task.item_id, status, payload=payload))
+                if happenings.anyone_listens():
+                    told = dict(details(payload)) if details is not None and not error else {}
+                    told |= {"key": task.key, "state": "failed" if error else "done", "error": error or None}
+                    happenings.tell("item", stage=stage, item_id=task.item_id, took_s=round(took_s, 4), **told)
                 _tell(stage, done, total)
     finally:
         ledger.flush()
+        counts = {"computed": len(done.computed), "reused": len(done.reused), "failed": len(done.failed)}
+        seconds = round(time.perf_counter() - began_s, 3)
+        happenings.tell("stage", stage=stage, planned=total, took_s=seconds, **counts)
 
 
 def _tell(stage: str, done: WorkDone, total: int) -> None:
@@ -149,44 +167,48 @@ def _run(
     common: tuple[object, ...],
     while_waiting: Callable[[], None],
     still_ours: Callable[[], None],
-) -> Iterator[tuple[Task, str, str]]:
+) -> Iterator[tuple[Task, str, str, float]]:
+    """Each task with its payload or error, and the seconds since it was handed over."""
     if executor is None:
         for task in tasks:
             still_ours()
+            began_s = time.perf_counter()
             try:
-                yield task, function(*common, task.argument), ""
+                payload, told = function(*common, task.argument), ""
             except (ValueError, OSError) as error:
-                yield task, "", _said(error)
+                payload, told = "", _said(error)
+            yield task, payload, told, time.perf_counter() - began_s
         return
-    running: dict[Future[str], Task] = {}
+    running: dict[Future[str], tuple[Task, float]] = {}
     queue = iter(tasks)
     try:
         while True:
             still_ours()
             # Only a few items are handed over at a time, so that an interrupt waits for those and no more.
             for waiting in itertools.islice(queue, IN_FLIGHT_PER_RUN - len(running)):
-                running[executor.submit(function, *common, waiting.argument)] = waiting
+                running[executor.submit(function, *common, waiting.argument)] = (waiting, time.perf_counter())
             if not running:
                 return
             ended = wait(running, timeout=FLUSH_AFTER_S, return_when=FIRST_COMPLETED).done
             if not ended:
                 while_waiting()
             for future in ended:
-                task = running.pop(future)
+                task, began_s = running.pop(future)
+                took_s = time.perf_counter() - began_s
                 raised = future.exception()
                 if raised is None:
-                    yield task, future.result(), ""
+                    yield task, future.result(), "", took_s
                 elif isinstance(raised, ValueError | OSError):
-                    yield task, "", _said(raised)
+                    yield task, "", _said(raised), took_s
                 else:
                     raise raised
     except KeyboardInterrupt:
         for future in running:
             future.cancel()
         # What was finished while nobody looked is kept too.
-        for future, task in running.items():
+        for future, (task, began_s) in running.items():
             if future.done() and not future.cancelled() and future.exception() is None:
-                yield task, future.result(), ""
+                yield task, future.result(), "", time.perf_counter() - began_s
         raise
     except GeneratorExit:
         for future in running:
@@ -195,4 +217,4 @@ def _run(
 
 
 def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    return redacted(f"{type(error).__name__}: {error}")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
+from duplex_bench.storage import happenings
 from duplex_bench.storage.digests import canonical_json
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.textmodels.errors import BudgetError
@@ -105,6 +106,9 @@ class SpendLedger:
 
     def settle(self, reserved_usd: float | None, call: SpentCall) -> None:
         """Note a call that was made; what it did not need of its reservation is free again."""
+        tokens = {"input_tokens": call.input_tokens, "output_tokens": call.output_tokens}
+        told = {"role": call.role, "subject": call.subject, "model": call.model}
+        happenings.tell("paid", call=call.call, usd=call.usd, **told, **tokens)
         with self._lock:
             self._pending.append(call if call.at else _dated(call))
             if self._budget is not None and reserved_usd is not None and call.usd is not None:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -34,11 +33,9 @@ from duplex_bench.stages.stored_run import tracks_run
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_file, digest_value
 from duplex_bench.storage.provenance import provenance
+from duplex_bench.storage.secrets import secret_values
 
 _FENCE: Final = b"+++\n"
-# A key is longer than this; shorter values of variables are words that any table may hold.
-_LEAST_KEY: Final = 12
-_KEY_NAMES: Final = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 
 
 def release_folder(workspace: Workspace) -> Path:
@@ -159,12 +156,7 @@ def _listed(folder: Path) -> Iterator[dict[str, Any]]:
 
 def _refuse_keys(folder: Path, tables: Mapping[str, pl.DataFrame]) -> None:
     """No value of a variable that holds a key stands in what is given away."""
-    keys = {
-        name: value
-        for name, value in os.environ.items()
-        if any(part in name.upper() for part in _KEY_NAMES) and len(value) >= _LEAST_KEY
-    }
-    for name, value in keys.items():
+    for value, name in secret_values().items():
         for table, frame in tables.items():
             for column in frame.columns:
                 if frame.schema[column] == pl.String and frame[column].str.contains(value, literal=True).any():
