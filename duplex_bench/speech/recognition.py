@@ -190,6 +190,22 @@ def detector_table(track: PlacedSpeech, vad: VoiceActivityDetector, gate: GateSe
     return pl.DataFrame(rows)
 
 
+def edge_table(track: PlacedSpeech, vad: VoiceActivityDetector) -> pl.DataFrame:
+    """Errors of the voice detector's edges, one row for each utterance and condition that it found.
+
+    Returns:
+        Columns ``condition``, ``onset_s`` and ``offset_s``: found minus true, seconds.
+    """
+    rows = []
+    for name, samples in conditions(track).items():
+        onsets, offsets = _edges_ms(track, vad.speech_regions(samples, RATE_HZ))
+        rows += [
+            {"condition": name, "onset_s": onset / 1000, "offset_s": offset / 1000}
+            for onset, offset in zip(onsets, offsets, strict=True)
+        ]
+    return pl.DataFrame(rows, schema={"condition": pl.String, "onset_s": pl.Float64, "offset_s": pl.Float64})
+
+
 def _masks(track: PlacedSpeech) -> tuple[np.ndarray, np.ndarray]:
     speech = np.zeros(len(track.samples), dtype=bool)
     near = np.zeros(len(track.samples), dtype=bool)

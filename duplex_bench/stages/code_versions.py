@@ -46,7 +46,7 @@ VERSIONS: Mapping[str, int] = {
     "report": 2,
     "release": 1,
     "voice_quality": 1,
-    "recogniser_quality": 1,
+    "recogniser_quality": 2,
 }
 
 

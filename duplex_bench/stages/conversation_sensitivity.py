@@ -26,6 +26,14 @@ def sensitivity_tables(tables: TrackTables) -> list[Table]:
     return [table for table in found if table.frame.height]
 
 
+def stored_pauses(tables: TrackTables) -> dict[str, list[StoredPause]]:
+    """Every scored pause of every system with what was measured on it."""
+    return {
+        system: [_stored(one, one.gate_s) for one in _pauses(tables, system) if one.gate_s is not None]
+        for system in tables.rollouts["system"].unique().sort()
+    }
+
+
 def _pauses(tables: TrackTables, system: str) -> list[Measured]:
     mine = pl.col("system") == system
     rows = measured(tables.items, tables.rollouts.filter(mine), tables.activity.filter(mine), tables.words.filter(mine))

@@ -12,6 +12,7 @@ from duplex_bench.speech.quality import detector_controls, quality_sentences
 from duplex_bench.speech.recognition import (
     SHORT_REPLIES,
     detector_table,
+    edge_table,
     framed,
     hear,
     placed,
@@ -30,8 +31,9 @@ from duplex_bench.storage.frames import from_parquet, to_parquet
 from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.serial import to_json
 
-VERSION = 1
-NAMES = ("recognition-words", "recognition-short", "recognition-controls", "recognition-detectors")
+VERSION = 2
+EDGES = "recognition-edges"
+NAMES = ("recognition-words", "recognition-short", "recognition-controls", "recognition-detectors", EDGES)
 
 
 def recogniser_quality(workspace: Workspace) -> StageResult:
@@ -89,11 +91,13 @@ def _measure(workspace: Workspace, _: None) -> str:
         voice: [hear(recogniser, text, tts.speak(text, voice)) for text in quality_sentences()] for voice in tts.voices
     }
     brief = [hear(recogniser, text, tts.speak(text, voice), margin_s=1.0) for text, voice in short]
+    track = placed(tts, quality_sentences())
     frames = (
         word_table(heard),
         short_table(brief),
         detector_controls(vad, recogniser),
-        detector_table(placed(tts, quality_sentences()), vad, workspace.profile.gate),
+        detector_table(track, vad, workspace.profile.gate),
+        edge_table(track, vad),
     )
     stored = {
         name: workspace.blobs.put(to_parquet(frame), "parquet") for name, frame in zip(NAMES, frames, strict=True)
@@ -109,7 +113,7 @@ def hear_short(data: str, speech: SpeechSettings, reply_and_voice: tuple[str, st
 
 
 def _tables(frames: dict[str, pl.DataFrame], recogniser: str, vad: str) -> list[Table]:
-    words, short, controls, detectors = (frames[name] for name in NAMES)
+    words, short, controls, detectors, edges = (frames[name] for name in NAMES)
     return [
         Table(
             NAMES[0],
@@ -144,5 +148,12 @@ def _tables(frames: dict[str, pl.DataFrame], recogniser: str, vad: str) -> list[
             "share of the time further than 0.3 s from speech. Edges are medians of found minus true, of utterances "
             "that were found.",
             detectors,
+        ),
+        Table(
+            EDGES,
+            "Voice detector: edges of known utterances",
+            f"n = {edges.height} utterances found, seconds found minus true: what a label's boundary is worth that "
+            "rests on this detector.",
+            edges,
         ),
     ]
