@@ -15,6 +15,7 @@ from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SweepPlace
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, report_context, scoring
+from duplex_bench.stages.boundary_error import boundary_error_tables
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
@@ -138,7 +139,7 @@ def report(
         predicted = pause_prediction(track, cards) if track.track == "conversation" else None
         if predicted is not None:
             extra.append(predicted)
-        extra += sensitivity_tables(track)
+        extra += sensitivity_tables(track) + boundary_error_tables(workspace, track)
         for made in (
             second_judge_table(workspace, track),
             repeat_variance(workspace, track),
