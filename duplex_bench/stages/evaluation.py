@@ -29,7 +29,8 @@ WORDS_VERSION = 1
 
 def _listened(rollout_table: pl.DataFrame) -> Iterator[tuple[str, str, str | None]]:
     scored = rollout_table.filter(pl.col("outcome").is_in([str(outcome) for outcome in SCORED_OUTCOMES]))
-    yield from scored.select("rollout_key", "item_id", "listener_audio").unique("rollout_key", keep="first").iter_rows()
+    listed = scored.select("rollout_key", "item_id", "listener_audio")
+    yield from listed.unique("rollout_key", keep="first", maintain_order=True).iter_rows()
 
 
 def activity(workspace: Workspace, track: Track, rollout_table: pl.DataFrame, system: str) -> StageResult:
