@@ -24,7 +24,7 @@ VERSIONS: Mapping[str, int] = {
     "gap_fill": 1,
     "engine_labels": 1,
     "review_flags": 1,
-    "labels": 1,
+    "labels": 2,
     "candidates": 1,
     "points": 1,
     "bounds": 1,
