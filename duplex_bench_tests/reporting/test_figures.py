@@ -60,7 +60,7 @@ def test_systems_of_one_sweep_are_joined_to_a_curve(report_inputs):
 
     assert "conversation-endpointers" not in drawn(alone)
     figure = drawn(places)["conversation-endpointers"]
-    assert "2 systems in 1 sweeps" in figure.caption
+    assert "2 systems; curves: 1" in figure.caption
     assert b"300 ms" in figure.svg
     assert b"500 ms" in figure.svg
 

@@ -47,6 +47,8 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
             for _, label, x, y in places:
                 axes.annotate(label, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7, color=colour)
         axes.set_ylim(-0.03, 1.03)
+        # Room for the label of the last place.
+        axes.margins(x=0.14)
         axes.set_xlim(left=0)
         axes.set_xlabel("median latency at turn ends (s)")
         axes.set_ylabel("share of pauses taken over")
@@ -56,7 +58,7 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
     return Sketch(
         "conversation-endpointers",
         "Takeover against latency, by endpointer",
-        f"n = {n} scores of {sum(map(len, shown.values()))} systems in {len(shown)} sweeps. Along a curve only the "
+        f"n = {n} scores of {sum(map(len, shown.values()))} systems; curves: {len(shown)}. Along a curve only the "
         "endpointer's setting changes: a shorter silence answers sooner and takes more pauses. "
         "Where turn ends are requested by the harness, their latency does not hold the endpointer's silence.",
         make,
