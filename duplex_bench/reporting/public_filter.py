@@ -60,6 +60,7 @@ _STORED_DROPPED: Final[Mapping[str, tuple[str, ...]]] = {
     "items": ("stimulus", "reference"),
     "judgements": ("reason", "raw"),
 }
+_QUOTING: Final[Mapping[str, tuple[str, ...]]] = {"transcript_reference_decisions": ("answer",)}
 _PROSE_AFTER: Final = "no verdict:"
 
 
@@ -127,6 +128,8 @@ def public_table(table: Table) -> Table:
         for name, kind in frame.schema.items()
         if (name in COLUMNS or kind not in (pl.String, pl.Categorical)) and kind != pl.Object
     ]
+    # A reader of the transcript answers in its words.
+    kept = [name for name in kept if name not in _QUOTING.get(table.id, ())]
     left_out = [name for name in frame.columns if name not in kept]
     # A reason beside a verdict is the judge's, any other is ours.
     if "verdict" in kept or "gold" in left_out:

@@ -102,3 +102,9 @@ def test_an_unlisted_text_column_is_left_out_and_named():
     whole = Table("t", "T", "n = 1.", pl.DataFrame({"system": ["a"], "reason": ["no words"]}))
     assert public_table(whole).frame.equals(whole.frame)
     assert public_table(whole).caption == whole.caption
+
+
+def test_a_reader_of_the_transcript_answers_in_its_words_which_are_left_out():
+    frame = pl.DataFrame({"item_id": ["i"], "answer": [CORPUS]})
+    assert public_table(Table("transcript_reference_decisions", "T", "", frame)).frame.columns == ["item_id"]
+    assert public_table(Table("multiparty-examples", "T", "", frame)).frame.columns == ["item_id", "answer"]
