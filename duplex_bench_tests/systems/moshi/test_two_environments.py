@@ -129,7 +129,10 @@ def checkout(tmp_path, moshi_card, moshi_cache):
             yield
         finally:
             running.terminate()
-            running.wait(timeout=60)
+            try:
+                running.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                running.kill()
 
     call.folder, call.daemon = tmp_path, daemon
     return call
