@@ -8,6 +8,7 @@ import dagster as dg
 from pydantic import PrivateAttr
 
 from duplex_bench.stages.pulse import beating
+from duplex_bench.stages.telemetry.observed import observed
 from duplex_bench.stages.workspace import Workspace, open_workspace
 
 
@@ -29,8 +30,11 @@ class WorkspaceResource(dg.ConfigurableResource[Workspace]):
     def yield_for_execution(self, context: dg.InitResourceContext) -> Iterator[Any]:
         """While a run lives, its pulse says so, and how far its stages have come."""
         with ExitStack() as stack:
+            store = None
             # A workspace that cannot be opened is for the first stage to report, by name.
             with suppress(ValueError):
-                if context.run_id is not None and context.log is not None:
-                    stack.enter_context(beating(self.open().store, context.run_id, context.log.info))
+                store = self.open().store
+            if store is not None and context.run_id is not None and context.log is not None:
+                stack.enter_context(observed(store, context.run_id))
+                stack.enter_context(beating(store, context.run_id, context.log.info))
             yield self

@@ -146,7 +146,7 @@ def _compute(
                 if happenings.anyone_listens():
                     told = dict(details(payload)) if details is not None and not error else {}
                     told |= {"key": task.key, "state": "failed" if error else "done", "error": error or None}
-                    happenings.tell("item", stage=stage, item_id=task.item_id, took_s=round(took_s, 4), **told)
+                    happenings.tell("item", scope=ledger.scope, item_id=task.item_id, took_s=round(took_s, 4), **told)
                 _tell(stage, done, total)
     finally:
         ledger.flush()

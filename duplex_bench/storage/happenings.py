@@ -36,6 +36,12 @@ def heard_by(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
+def listen(listener: Listener) -> None:
+    """Tell ``listener`` of everything from now on, once."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
 def anyone_listens() -> bool:
     """Whether it is worth finding out more about what happened."""
     return bool(_listeners)

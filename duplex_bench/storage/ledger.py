@@ -38,7 +38,7 @@ class ItemLedger:
 
     def __init__(self, store: ObjectStore, scope: str) -> None:
         self._store = store
-        self._scope = scope
+        self.scope = scope
         self._prefix = f"ledger/{scope}"
         self._pending: list[LedgerRecord] = []
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class ItemLedger:
 
     def leased(self, waiting: Callable[[str], None] = lambda _: None) -> AbstractContextManager[Lease]:
         """Be the only run that computes for this ledger; ``waiting`` is told who does while another one is."""
-        return leased(self._store, self._scope, waiting=waiting)
+        return leased(self._store, self.scope, waiting=waiting)
 
     def add(self, record: LedgerRecord) -> None:
         """Note one piece of work; every ``FLUSH_EVERY`` records or ``FLUSH_AFTER_S`` seconds a segment is written."""
