@@ -86,7 +86,7 @@ def multiparty() -> StoredTrack:
 
 def conversation() -> StoredTrack:
     """1,084 points of 176 conversations; a recall point is one item for each length of history."""
-    return _stored(list(_points()))
+    return _stored(list(points()))
 
 
 def _copied(frame: pl.DataFrame) -> pl.DataFrame:
@@ -138,7 +138,8 @@ def scene(number: int, form: str) -> Item:
                 Reference(tuple(windows), "fifteen", None, spoken, attributes), "drawn")  # fmt: skip
 
 
-def _points() -> Iterator[Item]:
+def points() -> Iterator[Item]:
+    """Every point of the papers' draw; one of recall as an item for each length of history."""
     for kind, n_points in POINTS.items():
         for number in range(n_points):
             rng = generator_from("full size", kind, number)
