@@ -6,10 +6,12 @@ import sys
 import pytest
 import yaml
 from dagster._core.instance.ref import InstanceRef
+from typer.testing import CliRunner
 
 from duplex_bench.cli.cluster import settings
 from duplex_bench.cli.cluster.control import initialise_cluster, write_files
 from duplex_bench.cli.cluster.processes import Processes, wait_until
+from duplex_bench.cli.main import app
 
 pytestmark = pytest.mark.process
 
@@ -76,3 +78,13 @@ def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):
     (tmp_path / "other.pid").write_text('{"pid": 1, "began": 12345}')
     assert processes.running("other") is None
     processes.stop("other")
+
+
+@pytest.mark.parametrize("words", [["run", "--only", "broken"], ["cluster", "backfill", "--only", "broken"]])
+def test_another_word_than_failed_or_stale_is_named(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, value in NAMED.items():
+        monkeypatch.setenv(name, value)
+    # Bad input ends before a service is asked for anything.
+    with pytest.raises(ValueError, match="--only broken: choose one of all, failed, stale"):
+        CliRunner().invoke(app, words, catch_exceptions=False)

@@ -14,7 +14,7 @@ from duplex_bench.cli.cluster.control import environment
 from duplex_bench.cli.cluster.settings import HOST, own_services
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
-from duplex_bench.stages.due import due
+from duplex_bench.stages.due import due, known_only
 
 WEB_VARIABLE = "DUPLEX_BENCH_WEB"
 _LOOK_EVERY_S = 2.0
@@ -33,6 +33,7 @@ def launch(root: Path, profile: str, systems: Sequence[str], only: str, wait: bo
     Raises:
         ValueError: nothing answers at the web server's address, or it refuses; the message says what to do.
     """
+    known_only(only)
     own = own_services(root)
     names = environment(root, own, profile, limit)
     os.environ.update(names)
