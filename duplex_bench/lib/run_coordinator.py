@@ -12,6 +12,7 @@ from dagster import DagsterRun
 from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
+from duplex_bench.lib.kubernetes import pod_settings, pod_tags
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.systems.card import SystemCard
 
@@ -32,10 +33,20 @@ class CardTagsCoordinator(QueuedRunCoordinator):
         if name is not None:
             card = readable_cards(Path(os.environ.get("DUPLEX_BENCH_DATA", "data")) / "systems")[0].get(name)
             # What was tagged by hand stays.
-            tags = {key: value for key, value in limit_tags(card).items() if key not in run.tags} if card else {}
+            tags = {key: value for key, value in card_tags(card).items() if key not in run.tags} if card else {}
             if tags:
                 self._instance.add_run_tags(run.run_id, tags)
         return super().submit_run(context)
+
+
+def card_tags(card: SystemCard) -> dict[str, str]:
+    """Limits, and on Kubernetes the pod.
+
+    Raises:
+        ValueError: the file of pod settings cannot be used.
+    """
+    settings = pod_settings()
+    return limit_tags(card) | (pod_tags(card, settings) if settings is not None else {})
 
 
 def limit_tags(card: SystemCard) -> dict[str, str]:

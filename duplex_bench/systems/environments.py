@@ -6,6 +6,7 @@ file, and that file on the worker's import path.
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,8 @@ from duplex_bench.systems.card import SystemCard
 from duplex_bench.systems.virtual_environments import made_interpreter
 from duplex_bench.systems.workers import Launch, SystemStartError, WorkerCommand, WorkerSystem, plain_launch
 
+INSIDE_VARIABLE: Final = "DUPLEX_BENCH_INSIDE_IMAGE"
+"""The image that this process itself runs in: a system of that image is started here, not by a container tool."""
 CACHE_FOLDER: Final = Path(".cache/duplex_bench")
 _OWN: Final = "duplex_bench."
 
@@ -66,6 +69,8 @@ def _command(card: SystemCard, cache_folder: Path) -> tuple[str, ...]:
     environment = card.environment
     if environment.kind == "command":
         return environment.command
+    if environment.kind == "image" and os.environ.get(INSIDE_VARIABLE) == environment.image:
+        return ("python3",)
     if environment.kind == "image":
         # The socket and our sources are seen under the paths they have here; ending of standard input ends it.
         return (
@@ -109,7 +114,8 @@ def open_system(
     environment = card.environment
     timeouts = timeouts or Timeouts(open_s=environment.open_timeout_s, step_s=environment.step_timeout_s)
     # A container does not see the files that a launch speaks through.
-    launch = plain_launch if environment.kind == "image" else launch
+    inside = os.environ.get(INSIDE_VARIABLE) == environment.image
+    launch = plain_launch if environment.kind == "image" and not inside else launch
     try:
         worker = WorkerSystem(worker_command(card, cache_folder), timeouts, environment.start_timeout_s, launch)
     except SystemStartError as error:

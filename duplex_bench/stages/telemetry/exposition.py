@@ -31,8 +31,8 @@ class _Collector:
         for name, metric in METRICS.items():
             if metric.kind == "histogram":
                 bins: dict[tuple[str, ...], dict[str, float]] = {}
-                for (*labels, end), value in found[name]:
-                    bins.setdefault(tuple(labels), {})[end] = value
+                for key, value in found[name]:
+                    bins.setdefault(key[:-1], {})[key[-1]] = value
                 histogram = HistogramMetricFamily(name, metric.help, labels=metric.labels)
                 for names, counted in bins.items():
                     # Only the bins are known, not the sum of what fell into them.
