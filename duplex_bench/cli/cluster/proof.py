@@ -22,6 +22,7 @@ KILLED = ("worker-1", "daemon", "postgres")
 """What is killed, by SIGKILL, while rollouts are under way (ours)."""
 ROLLOUTS_WITHIN_S = 3_600.0
 MOST_BACKFILLS = 3
+GONE_WITHIN_S = 30.0
 
 
 def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> int:
@@ -55,6 +56,8 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
             running = processes.running(name)
             if running is not None:
                 os.kill(running.pid, signal.SIGKILL)
+                # A server whose ports are still held by what it leaves behind would look as if it ran.
+                wait_until(lambda dead=running: not dead.alive() and not _others(dead.pid), GONE_WITHIN_S)
         console.print(f"killed during rollouts: {', '.join(KILLED)}; started again", highlight=False)
         bring_up(root, profile, 2, ["dagster", "gpu"], limit)
     code = first.wait()
@@ -72,6 +75,15 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
     tell(found)
     bring_down(root)
     return 1 if found.different or not found.same_bytes else 0
+
+
+def _others(leader: int) -> bool:
+    """Whether processes of a session live on after the one that led it."""
+    try:
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def tell(found: TablesCompared) -> None:
