@@ -10,7 +10,7 @@ from pathlib import Path
 
 from duplex_bench.cli.cluster.control import bring_down, bring_up, environment
 from duplex_bench.cli.cluster.processes import Processes, wait_until
-from duplex_bench.cli.cluster.settings import own_services
+from duplex_bench.cli.cluster.settings import listens, own_services
 from duplex_bench.cli.console import console
 from duplex_bench.stages.pulse import pulses
 from duplex_bench.stages.same_tables import Side, TablesCompared, compare_tables
@@ -56,8 +56,9 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
             running = processes.running(name)
             if running is not None:
                 os.kill(running.pid, signal.SIGKILL)
-                # A server whose ports are still held by what it leaves behind would look as if it ran.
-                wait_until(lambda dead=running: not dead.alive() and not _others(dead.pid), GONE_WITHIN_S)
+        # A server whose ports are still held by what it leaves behind would look as if it ran.
+        own = own_services(root)
+        wait_until(lambda: not (processes.running("postgres") or listens(own.postgres_port)), GONE_WITHIN_S)
         console.print(f"killed during rollouts: {', '.join(KILLED)}; started again", highlight=False)
         bring_up(root, profile, 2, ["dagster", "gpu"], limit)
     code = first.wait()
@@ -75,15 +76,6 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
     tell(found)
     bring_down(root)
     return 1 if found.different or not found.same_bytes else 0
-
-
-def _others(leader: int) -> bool:
-    """Whether processes of a session live on after the one that led it."""
-    try:
-        os.killpg(leader, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 def tell(found: TablesCompared) -> None:
