@@ -37,6 +37,8 @@ class RecallSettings:
         seed: of the draw and of which general question a conversation gets.
         model: writes identity prompts and facts and tries to answer without the conversation (P2: GPT-4o); None:
             templates and the facts planted in synthetic sessions.
+        heard_ceiling: whether ``model`` also answers every question from the words that the recogniser hears in the
+            history (ours): the text ceiling without the label words, for as much again.
         cloning: engine that speaks the question in the asker's voice, as in ``speech.engines``; empty: the embedded
             voice of a synthetic speaker, or the embedded voice nearest in pitch.
         clone_reference_s: least and most of the asker's own speech that a clone is made from (P2: 20 to 40).
@@ -49,6 +51,7 @@ class RecallSettings:
     n_fact_recall: int | None = None
     seed: int = 0
     model: ModelSettings | None = None
+    heard_ceiling: bool = True
     cloning: str = ""
     clone_reference_s: tuple[float, float] = (20.0, 40.0)
     min_share: Mapping[str, float] = field(default_factory=lambda: {"conversation_recall": 0.5, "fact_recall": 1.0})

@@ -24,7 +24,7 @@ from duplex_bench.stages import corpus, projection, reviews, scoring
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_frame, items_of, limited
 from duplex_bench.stages.profile import CorpusSettings
-from duplex_bench.stages.recall_ceiling import TEXT_CEILING, text_ceiling
+from duplex_bench.stages.recall_ceiling import text_ceilings
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.session_audio import StoredAudio, audio_key, store_sessions
 from duplex_bench.stages.workspace import Workspace
@@ -373,9 +373,8 @@ def bounds(workspace: Workspace, items_frame: pl.DataFrame) -> StageResult:
         FLOOR: bounds_of_points.floor_measurements(known, vectors, workspace.profile.seed),
         CEILING: bounds_of_points.ceiling_measurements(known, heard, vectors),
     }
-    of_text, told = text_ceiling(workspace, known)
-    if of_text:
-        parts[TEXT_CEILING] = of_text
+    of_text, told = text_ceilings(workspace, known)
+    parts |= of_text
     by_id = {item.item_id: item for item in known}
     rows = [measurement_row(name, "", by_id[each.item_id], each) for name, found in parts.items() for each in found]
     frame = frame_of(rows, tables.MEASUREMENTS)

@@ -9,6 +9,7 @@ import polars as pl
 from duplex_bench.conversation.point_judge import Selection, typical_request
 from duplex_bench.conversation.recall_writing import Guess, ceiling_request, typical_requests
 from duplex_bench.records.items import Item
+from duplex_bench.stages.heard_histories import all_heard, heard_histories, with_history
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.textmodels.model import CostPlan, TextModel
 from duplex_bench.textmodels.settings import ModelSettings
@@ -51,9 +52,24 @@ def probes_plan(workspace: Workspace, settings: ModelSettings, sessions: pl.Data
 
 
 def ceiling_plan(workspace: Workspace, settings: ModelSettings, items: Mapping[str, Item]) -> CostPlan:
-    """One request for each recall item, the cache looked up."""
-    asked = [ceiling_request(item) for item in items.values() if item.stimulus.protocol == "recall"]
-    return TextModel(settings, workspace.store).plan(asked, Guess)
+    """One request for each recall item, the cache looked up; and one more for what a recogniser hears of its history.
+
+    Before the histories are heard, as many words are reckoned with as the labels have.
+    """
+    asked = [item for item in items.values() if item.stimulus.protocol == "recall"]
+    read = list(asked)
+    if workspace.profile.conversation.recall.heard_ceiling:
+        heard = all_heard(workspace, asked)
+        read += heard_histories(workspace, asked).items.values() if heard else [_filled(item) for item in asked]
+    # Histories that read the same are asked about once.
+    requests = {ceiling_request(item): None for item in read}
+    return TextModel(settings, workspace.store).plan(list(requests), Guess)
+
+
+def _filled(item: Item) -> Item:
+    """An item whose history is as long but says nothing, so that no stored answer is taken for its own."""
+    turns = [replace(turn, text=" ".join("word" for _ in turn.text.split())) for turn in item.stimulus.history]
+    return with_history(item, tuple(turns))
 
 
 def added_up(plans: list[CostPlan]) -> CostPlan:

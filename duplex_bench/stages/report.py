@@ -19,7 +19,7 @@ from duplex_bench.stages.boundary_error import boundary_error_tables
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
-from duplex_bench.stages.recall_ceiling import TEXT_CEILING, ceiling_by_history
+from duplex_bench.stages.recall_ceiling import HEARD_CEILING, TEXT_CEILING, ceiling_by_history
 from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.report_costs import cost_tables
@@ -47,6 +47,11 @@ BOUNDS = tuple(
         (conversation.CEILING, "Ceiling", "The person's own reply through the recogniser."),
         (conversation.FLOOR, "Floor", "The person's reply at another turn end."),
         (TEXT_CEILING, "Text-model ceiling", "A text model that reads the history and answers the recall question."),
+        (
+            HEARD_CEILING,
+            "Text-model ceiling, recognised",
+            "The same text model reading what the recogniser heard of the history.",
+        ),
     )
 )
 

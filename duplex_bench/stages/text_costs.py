@@ -129,7 +129,8 @@ def _judge(workspace: Workspace, role: str, settings: ModelSettings, systems: in
     items = [item for table in stored if table is not None for item in items_of(table).values()]
     windows = sum(window.kind in {REQUEST, SILENCE} for item in items for window in item.reference.windows)
     recall = sum(item.stimulus.protocol == "recall" for item in items)
-    ceiling = recall if workspace.profile.conversation.recall.model is not None else 0
+    probes = workspace.profile.conversation.recall
+    ceiling = 0 if probes.model is None else recall * (1 + probes.heard_ceiling)
     most = (windows + recall) * systems + ceiling
     one = question_plan(TextModel(settings, workspace.store))
     # A system that never speaks raises no question, one that always speaks raises all of them.
