@@ -51,6 +51,10 @@ def _options(
     os.environ.setdefault("DAGSTER_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if os.environ.get("DUPLEX_BENCH_LOG"):
+        from duplex_bench.stages.telemetry import logs
+
+        logs.install()
 
 
 @app.command()
@@ -391,6 +395,61 @@ def corpus_files(
     needed = archives.needed_s3_keys(listed, keys) if bucket else archives.needed_archives(listed, keys)
     for path in needed:
         typer.echo(path)
+
+
+StoredOption = Annotated[Path, typer.Option("--data", envvar="DUPLEX_BENCH_DATA", help="Folder of the run outputs.")]
+
+
+@app.command()
+def backup(
+    folder: Annotated[Path, typer.Argument(help="Where to: an empty folder, or an earlier backup, which is renewed.")],
+    data: StoredOption = Path("data"),
+) -> None:
+    """Copy store, run database, review database, cards and corpora into a folder, with hashes; runs may go on."""
+    from duplex_bench.cli.backup import back_up
+
+    raise typer.Exit(back_up(_root() / data, folder))
+
+
+@app.command()
+def restore(
+    folder: Annotated[Path, typer.Argument(help="The backup.")],
+    check: Annotated[bool, typer.Option("--check", help="Only say whether every file is what was written.")] = False,
+    data: StoredOption = Path("data"),
+) -> None:
+    """Put a backup into an empty data folder (and store, and database, where the environment names them)."""
+    from duplex_bench.cli.backup import put_back
+
+    raise typer.Exit(put_back(_root() / data, folder, check))
+
+
+@app.command()
+def upgrade(
+    check: Annotated[bool, typer.Option("--check", help="Only say which stored tables are to be made again.")] = False,
+    data: StoredOption = Path("data"),
+) -> None:
+    """After an update: say which stored tables this version cannot read, and migrate the run database."""
+    from duplex_bench.cli.backup import upgrade as bring_up_to_date
+
+    raise typer.Exit(bring_up_to_date(_root(), _root() / data, check))
+
+
+@app.command()
+def health(
+    port: Annotated[
+        int | None, typer.Option("--port", help="Serve the page, health.json and metrics here. Default: look once.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address; another than loopback needs DUPLEX_BENCH_HEALTH_TOKEN.")
+    ] = "127.0.0.1",
+    data: Annotated[Path, typer.Option("--data", envvar="DUPLEX_BENCH_DATA", help="Folder of the run outputs.")] = Path(
+        "data"
+    ),
+) -> None:
+    """Say whether all that runs need is there: code location, daemons, database, store, queue, disk, stuck runs."""
+    from duplex_bench.cli.health import show_health
+
+    raise typer.Exit(show_health(_root(), _root() / data, host, port))
 
 
 @app.command()

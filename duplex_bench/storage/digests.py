@@ -51,6 +51,11 @@ def digest_value(*parts: Any) -> str:
     return digest_bytes(canonical_json(list(parts)).encode())
 
 
+def digest_parts(*texts: str) -> str:
+    """``digest_value`` of values whose ``canonical_json`` is at hand: large ones need not be written out again."""
+    return digest_bytes(f"[{','.join(texts)}]".encode())
+
+
 def digest_pcm16(samples: npt.NDArray[np.int16], sample_rate_hz: int) -> str:
     """Digest of what a stretch of mono audio contains: its PCM16 samples (n,) and their rate."""
     return digest_value(
@@ -59,7 +64,10 @@ def digest_pcm16(samples: npt.NDArray[np.int16], sample_rate_hz: int) -> str:
 
 
 def stimulus_digest(stimulus: Stimulus) -> str:
-    """Digest of all that a system hears and reads; where the audio is stored does not count."""
+    """Digest of all that every system hears and reads; where the audio is stored does not count.
+
+    Word times are not in it: only some systems take them (``history_words_digest``).
+    """
 
     def content(part: Any) -> Any:
         return None if part is None else (part.content, part.sample_rate_hz)
@@ -76,6 +84,11 @@ def stimulus_digest(stimulus: Stimulus) -> str:
         content(stimulus.history_assistant),
         *behind,
     )
+
+
+def history_words_digest(stimulus: Stimulus) -> str | None:
+    """Digest of the assistant's words in the history with their times; None where there are none."""
+    return digest_value("history words/1", list(stimulus.history_words)) if stimulus.history_words else None
 
 
 def seed_from(*names: str | int) -> int:

@@ -36,7 +36,7 @@ class ObjectStore(Protocol):
         ...
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Every key below ``prefix`` (a folder), sorted."""
+        """Every key below ``prefix`` (a folder, ``.`` for all), sorted."""
         ...
 
     def get_many(self, keys: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
@@ -113,7 +113,7 @@ class FolderStore:
         self._path(key).unlink(missing_ok=True)
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Every key below ``prefix`` (a folder), sorted."""
+        """Every key below ``prefix`` (a folder, ``.`` for all), sorted."""
         base = self._path(prefix)
         found = (path for path in base.rglob("*") if path.is_file() and not path.name.startswith(".writing-"))
         yield from sorted(path.relative_to(self.root).as_posix() for path in found)

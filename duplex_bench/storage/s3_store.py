@@ -150,8 +150,9 @@ class S3Store:
             _give_up(error, f"delete {self._address(key)}")
 
     def keys(self, prefix: str) -> Iterator[str]:
-        """Every key below ``prefix`` (a folder), sorted."""
-        below = f"{self._name(prefix)}/"
+        """Every key below ``prefix`` (a folder, ``.`` for all), sorted."""
+        whole = f"{self.prefix}/" if self.prefix else ""
+        below = whole if prefix == "." else f"{self._name(prefix)}/"
         skip = len(self.prefix) + 1 if self.prefix else 0
         pages = self._client.get_paginator("list_objects_v2")
         try:

@@ -1,0 +1,46 @@
+"""Whether tables that another version stored are those that today's code reads."""
+
+from typing import Final
+
+import polars as pl
+
+from duplex_bench.records import tables
+from duplex_bench.storage.frames import from_parquet
+from duplex_bench.storage.object_store import ObjectStore
+
+# Tables by the name of their asset. Others have the schema of the stage that makes them, and are made from these.
+SCHEMAS: Final = {
+    "items": tables.ITEMS,
+    "rollouts": tables.ROLLOUTS,
+    "activity": tables.ACTIVITY,
+    "words": tables.WORDS,
+    "judgements": tables.JUDGEMENTS,
+    "measurements": tables.MEASUREMENTS,
+    "statistics": tables.STATISTICS,
+    "comparisons": tables.COMPARISONS,
+}
+
+
+def unreadable_tables(store: ObjectStore) -> dict[str, str]:
+    """Object keys of tables that today's code cannot read as they are, with what is wrong."""
+    wrong: dict[str, str] = {}
+    for key in store.keys("tables"):
+        parts = key.removesuffix(".parquet").split("/")
+        # tables/<profile>/<group>/<asset>[/<system>]
+        schema = SCHEMAS.get(parts[3]) if len(parts) > 3 else None
+        if schema is None:
+            continue
+        try:
+            found = dict(from_parquet(store.get(key)).schema)
+        except (pl.exceptions.PolarsError, KeyError, OSError) as error:
+            wrong[key] = f"cannot be read: {error}"
+            continue
+        expected = dict(pl.Schema(schema))
+        missing = sorted(set(expected) - set(found))
+        unknown = sorted(set(found) - set(expected))
+        changed = sorted(name for name in set(expected) & set(found) if expected[name] != found[name])
+        told = [f"{what} {', '.join(names)}" for what, names in
+                (("lacks", missing), ("has unknown", unknown), ("has another type of", changed)) if names]  # fmt: skip
+        if told:
+            wrong[key] = "; ".join(told)
+    return wrong
