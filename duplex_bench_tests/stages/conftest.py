@@ -111,8 +111,7 @@ def small_workspace():
     return build
 
 
-def _planted_run():
-    name = "planted_run"
+def _helper(name):
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
         module = importlib.util.module_from_spec(spec)
@@ -121,8 +120,26 @@ def _planted_run():
     return sys.modules[name]
 
 
-# Test modules import it by its name.
+def _planted_run():
+    return _helper("planted_run")
+
+
+# Test modules import them by their names.
 _planted_run()
+_helper("recall_probes")
+
+
+@pytest.fixture
+def probes(quick_engines, small_workspace, tmp_path):
+    """The track with recall probes at 30 and 60 s."""
+    found = _helper("recall_probes")
+    return found.Probes(small_workspace(tmp_path, found.profile(SMALL)))
+
+
+@pytest.fixture
+def small_table():
+    """The table of the small profile."""
+    return SMALL
 
 
 @pytest.fixture(scope="session")

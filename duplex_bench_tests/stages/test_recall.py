@@ -1,23 +1,19 @@
 """The recall probes from planted facts to scores, on quick engines; and a profile without them."""
 
-import copy
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import polars as pl
 import pytest
+from recall_probes import Probes, profile
 
 from duplex_bench.conversation.label_types import other
 from duplex_bench.records import tables as schemas
 from duplex_bench.reporting.inputs import TrackTables
 from duplex_bench.stages import (
-    conversation,
     corpus,
     evaluation,
     recall,
-    recall_ceiling,
-    recall_speech,
     regeneration,
     scoring,
 )
@@ -26,63 +22,12 @@ from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.rollouts import rollouts as run_rollouts
 from duplex_bench.storage.frames import write_frame
 from duplex_bench.systems.card import SystemCard
-from duplex_bench.textmodels.settings import ModelSettings
 
 pytestmark = pytest.mark.unit
 
 EVERY_TABLE = (
     "items", "rollouts", "activity", "words", "judgements", "measurements", "statistics", "comparisons",
 )  # fmt: skip
-
-
-def profile(small, **settings):
-    table = copy.deepcopy(small)
-    table["conversation"]["recall"] = {"enabled": True, "lengths_s": [30.0, 60.0], **settings}
-    return table
-
-
-class Probes:
-    """The conversation track with its probes."""
-
-    def __init__(self, workspace):
-        self.workspace = workspace
-        self.sessions = conversation.lively_sessions(workspace).frame
-        self.filled = conversation.gap_fill(workspace, self.sessions).frame
-        self.labels = conversation.engine_labels(workspace, self.sessions, self.filled).frame
-        given = (workspace, self.sessions, self.filled, self.labels)
-        self.identities = recall.identity_prompts(*given)
-        self.facts = recall.recall_facts(*given)
-        self.questions = recall.recall_questions(
-            workspace, self.sessions, self.labels, self.facts.frame, self.identities.frame
-        )
-        self.speech = recall_speech.question_speech(workspace, self.sessions, self.questions.frame)
-        self.items = recall.recall_items(
-            *given, self.identities.frame, self.questions.frame, self.speech.frame
-        )  # fmt: skip
-
-    def all_items(self):
-        found = conversation.candidates(self.workspace, self.sessions, self.filled, self.labels).frame
-        points = conversation.points(self.workspace, found).frame
-        told = recall.identity_of(self.identities.frame)
-        return conversation.items(
-            self.workspace, self.sessions, self.filled, self.labels, points, told, self.items
-        ).frame  # fmt: skip
-
-
-@pytest.fixture
-def small_table():
-    from importlib import util
-    from pathlib import Path
-
-    spec = util.spec_from_file_location("stages_conftest", Path(__file__).with_name("conftest.py"))
-    module = util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.SMALL
-
-
-@pytest.fixture
-def probes(quick_engines, small_workspace, small_table, tmp_path):
-    return Probes(small_workspace(tmp_path, profile(small_table)))
 
 
 def test_planted_facts_are_asked_by_who_stated_them_in_their_own_voice(probes):
@@ -167,80 +112,6 @@ def test_a_real_corpus_without_a_model_says_what_facts_need(probes):
     told = recall.recall_facts(workspace, probes.sessions, probes.filled, probes.labels)
     assert told.frame.height == 0
     assert "conversation.recall.model" in told.note
-
-
-class ReadsTheHistory:
-    """A text model that answers with the words said last, or with the gold answer that a test hands it."""
-
-    def __init__(self, answers):
-        self.answers = answers
-
-    def __call__(self, settings, *_, **__):
-        self.settings = settings
-        return self
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def check_key(self):
-        pass
-
-    def ask(self, request, kind, subject=""):
-        text = request.turns[0].text
-        found = next((answer for question, answer in self.answers.items() if question in text), "")
-        return SimpleNamespace(value=kind(answer=found), reason="")
-
-
-def test_the_text_ceiling_answers_after_every_history_and_is_judged_like_a_system(probes, monkeypatch):
-    track = probes.workspace.profile.conversation
-    model = ModelSettings(vendor="openai", model="test")
-    asked = replace(track, recall=replace(track.recall, model=model))
-    workspace = replace(probes.workspace, profile=replace(probes.workspace.profile, conversation=asked))
-    first = probes.items[0].reference
-    right = {first.attributes["question"]: f"I think it was {first.gold_answer}"}
-    monkeypatch.setattr(recall_ceiling, "TextModel", ReadsTheHistory(right))
-    scores, counts = recall_ceiling.text_ceiling(workspace, probes.items)
-    known = {item.item_id: item.reference.attributes["question"] for item in probes.items}
-    for score in scores:
-        due = float(known[score.item_id] == first.attributes["question"])
-        assert score.score.value == due, score
-    assert counts["text_ceiling_computed"] == len(probes.items)
-    assert recall_ceiling.text_ceiling(probes.workspace, probes.items) == ([], {})
-
-
-def test_the_ceiling_has_a_row_for_every_history_length(probes, monkeypatch):
-    model = ModelSettings(vendor="openai", model="test")
-    track = probes.workspace.profile.conversation
-    asked = replace(track, recall=replace(track.recall, model=model))
-    workspace = replace(probes.workspace, profile=replace(probes.workspace.profile, conversation=asked))
-    # The model knows every answer.
-    right = {one.reference.attributes["question"]: one.reference.gold_answer for one in probes.items}
-    monkeypatch.setattr(recall_ceiling, "TextModel", ReadsTheHistory(right))
-    items = {item.item_id: item for item in probes.items}
-    scores, _ = recall_ceiling.text_ceiling(workspace, probes.items)
-    rows = [evaluation.measurement_row(recall_ceiling.TEXT_CEILING, "", items[one.item_id], one) for one in scores]
-    empty = {name: pl.DataFrame(schema=dict(getattr(schemas, name.upper()))) for name in EVERY_TABLE}
-    tables = TrackTables(
-        track="conversation", cards=scoring.metric_cards("conversation"), **{**empty, "items": probes.all_items()}
-    )
-    assert recall_ceiling.ceiling_by_history(workspace, tables) is None
-    key = workspace.table_key(("conversation", "bounds"), None)
-    write_frame(workspace.store, key, pl.DataFrame(rows, schema=dict(schemas.MEASUREMENTS)))
-    found = recall_ceiling.ceiling_by_history(workspace, tables).frame
-    due = {}
-    for item in probes.items:
-        length = float(item.reference.attributes["history_target_s"])
-        due[item.condition, length] = due.get((item.condition, length), 0) + 1
-    assert {(row["kind"], row["history_s"]): row["n_points"] for row in found.iter_rows(named=True)} == due
-    assert len({length for _, length in due}) > 1
-    for row in found.iter_rows(named=True):
-        # One point has no rate.
-        expected = 1.0 if row["n_points"] > 1 else None
-        assert (row["judged"], row["strict"]) == (expected, expected)
-    assert found["judged"].drop_nulls().len() > 0
 
 
 def test_a_second_judge_stands_beside_the_first_and_the_matcher(probes):
