@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 OutKind = Literal["audio", "text", "state", "flush", "error"]
 State = Literal["listen", "speak", "end_of_turn", "pad"]
 Capability = Literal[
-    "text_prompt", "voice_prompt", "force_history", "audio_history", "text_history", "sampling", "seedable"
-]
+    "text_prompt", "voice_prompt", "force_history", "word_times", "audio_history", "text_history", "sampling",
+    "seedable",
+]  # fmt: skip
 
 OUT_KINDS: frozenset[str] = frozenset(get_args(OutKind))
 STATES: frozenset[str] = frozenset(get_args(State))
@@ -109,7 +110,8 @@ class HistoryPart:
     """A stretch of the conversation before the stream; seconds on the history's own clock.
 
     ``user_pcm`` and ``assistant_pcm`` are float32 (n,) at the system's ``in_rate_hz``, of equal length where both
-    are given (teacher forcing, capability ``force_history``). ``words`` are (text, start_s, end_s) of the assistant.
+    are given (teacher forcing, capability ``force_history``). ``words`` are (text, start_s, end_s) of the assistant:
+    of each word where the system takes ``word_times`` and they are known, else of each completed turn.
     """
 
     role: Literal["user", "assistant", "both"]

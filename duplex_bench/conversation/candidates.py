@@ -86,6 +86,12 @@ class WordIndex:
         first, last = bisect_left(self._middles, start_s), bisect_right(self._middles, end_s)
         return tuple(word.text for word in self._words[first:last])
 
+    def whole(self, start_s: float, end_s: float) -> tuple[Word, ...]:
+        """Words that lie wholly in [``start_s``, ``end_s``], by start."""
+        first, last = bisect_left(self._middles, start_s), bisect_right(self._middles, end_s)
+        inside = [word for word in self._words[first:last] if word.start_s >= start_s and word.end_s <= end_s]
+        return tuple(sorted(inside, key=lambda word: (word.start_s, word.end_s, word.text)))
+
     def overlapping(self, start_s: float, end_s: float, longest_s: float = 5.0) -> tuple[str, ...]:
         """Words any part of which lies in (``start_s``, ``end_s``); words longer than ``longest_s`` may be missed."""
         first = bisect_left(self._middles, start_s - longest_s)

@@ -7,7 +7,7 @@ from duplex_bench.conversation.candidates import WordIndex
 from duplex_bench.conversation.label_types import SPEAKERS, Label, Speaker, Word, other
 from duplex_bench.conversation.recall import RecallQuestion
 from duplex_bench.conversation.sessions import Session
-from duplex_bench.conversation.stimuli import SessionAudio, StimulusSettings, history_turns
+from duplex_bench.conversation.stimuli import SessionAudio, StimulusSettings, history_turns, history_words
 from duplex_bench.records.audio import AudioSlice
 from duplex_bench.records.items import Item, Reference, Stimulus, Window
 from duplex_bench.storage.digests import digest_value
@@ -55,6 +55,7 @@ def recall_item(
             history=history_turns(user, labels, index, start, stop, rate),
             history_user=audio.part(user, start, stop),
             history_assistant=audio.part(assistant, start, stop),
+            history_words=history_words(index[assistant], start, stop, rate),
         ),
         reference=Reference(
             windows=(Window("recall", "recall", live_s, live_s, labels={"speaker": user, "kind": question.kind}),),

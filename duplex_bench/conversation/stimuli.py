@@ -12,7 +12,7 @@ from duplex_bench.conversation.candidates import WordIndex
 from duplex_bench.conversation.label_types import SPEAKERS, Label, Speaker, Word, other
 from duplex_bench.conversation.points import Point
 from duplex_bench.conversation.sessions import Session
-from duplex_bench.records.audio import AudioSlice
+from duplex_bench.records.audio import AudioSlice, TimedWord
 from duplex_bench.records.items import HistoryTurn, HumanReply, Item, Reference, Stimulus, Window
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
 
@@ -77,7 +77,7 @@ def item_of(
     which the speaker resumes, at a turn end to the turn end. History is what lies before the active turn, at most
     ``history_s`` of it: both channels, and the completed turns as text. A turn still going when the active turn
     starts is in the history's audio but not in its text; of a turn that began before the history, the words inside
-    it count.
+    it count. The other person's words in the history's audio stand beside it with their times.
 
     Raises:
         StimulusError: the recording has another rate or shape, or ends before the point's region.
@@ -113,6 +113,7 @@ def item_of(
         history_user=audio.part(user, history_start, live_start) if has_history else None,
         history_assistant=audio.part(assistant, history_start, live_start) if has_history else None,
         after=_reply_heard(point, audio, live_stop) if chosen.reply_playback else None,
+        history_words=history_words(index[assistant], history_start, live_start, rate),
     )
     window = Window(
         window_id=point.kind,
@@ -185,6 +186,16 @@ def history_turns(
                 )
             )
     return tuple(turns)
+
+
+def history_words(words: WordIndex, start: int, stop: int, rate: int) -> tuple[TimedWord, ...]:
+    """Words that lie wholly inside samples [start, stop), with times on the clock of that stretch."""
+    start_s, stop_s = to_seconds(start, rate), to_seconds(stop, rate)
+    return tuple(
+        TimedWord(word.text, round(word.start_s - start_s, _TIME_DIGITS), round(word.end_s - start_s, _TIME_DIGITS))
+        for word in words.whole(start_s, stop_s)
+        if word.text.strip()
+    )
 
 
 def _human_reply(point: Point, audio: SessionAudio, settings: StimulusSettings) -> HumanReply | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from duplex_bench.records.audio import AudioSlice
+from duplex_bench.records.audio import AudioSlice, TimedWord
 
 Track = Literal["multiparty", "conversation"]
 Protocol = Literal["multiparty", "pause", "turn_end", "recall", "recording"]
@@ -26,6 +26,8 @@ class Stimulus:
     Protocol ``recording`` marks what was recorded elsewhere and is never run. ``live`` is streamed in real time from
     listener-timeline second 0. ``history_user`` and ``history_assistant`` are the two channels before it, of equal
     length. ``after`` is heard behind it in place of silence, and is no part of the user's turn (reply playback).
+    ``history_words`` are the assistant's words in the history's audio, turns and asides alike, on its clock: for
+    systems that are forced through it word by word. They are no part of the digest but of the keys of those systems.
     """
 
     protocol: Protocol
@@ -35,6 +37,7 @@ class Stimulus:
     history_user: AudioSlice | None = None
     history_assistant: AudioSlice | None = None
     after: AudioSlice | None = None
+    history_words: tuple[TimedWord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,11 @@ _PLACE: Final = re.compile(r"(?<![\w./~-])(?:~?/[\w.@+-]+(?:/[\w.@+-]*)+|[A-Za-z
 
 
 def public_stimulus(text: str) -> str:
-    """A stimulus without identity prompt and history turns: what is left are digests and lengths of its audio."""
-    return _json({**json.loads(text), "identity_prompt": None, "history": []})
+    """A stimulus without identity prompt, history turns and words: digests and lengths of its audio are left."""
+    told = json.loads(text)
+    # Bundles that were made before a stimulus had them stay as they are.
+    words: dict[str, list[str]] = {"history_words": []} if "history_words" in told else {}
+    return _json({**told, "identity_prompt": None, "history": [], **words})
 
 
 def public_reference(text: str) -> str:

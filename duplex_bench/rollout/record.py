@@ -42,6 +42,7 @@ def execution_key(
     model_id: str,
     epoch: int,
     driver: str = DRIVER_VERSION,
+    history_words: str | None = None,
 ) -> str:
     """Key of a rollout (design 4): equal keys mean the same run, which is never made twice.
 
@@ -54,17 +55,22 @@ def execution_key(
         model_id: The resolved model, or an empty string for a policy.
         epoch: Raised on a card to rerun a hosted model that drifts.
         driver: Version of the driver that runs it.
+        history_words: ``storage.digests.history_words_digest``, for a system that takes word times.
     """
+    # Named only where there are any, so that all other keys stay what they were.
+    timed = [] if history_words is None else [history_words]
     return digest_value(
         "rollout/1", driver, card_execution_digest, stimulus_digest, protocol_settings, repeat,
-        adapter_version, model_id, epoch,
+        adapter_version, model_id, epoch, *timed,
     )  # fmt: skip
 
 
 def request_for(stimulus: Stimulus, spec: Spec, blobs: BlobStore, seed: int) -> tuple[OpenRequest, tuple[str, ...]]:
     """What a session is told of ``stimulus``, as far as ``spec`` can take it.
 
-    History goes as two forced channels, else as audio of the user with the turns as text, else as either alone.
+    History goes as two forced channels, else as audio of the user with the turns as text, else as either alone. The
+    assistant's words are told with forced channels: each word where the spec takes word times and the stimulus has
+    them, else each completed turn.
 
     Returns:
         The request, and the names of what was left out: ``identity_prompt``, ``history``,
@@ -82,7 +88,8 @@ def request_for(stimulus: Stimulus, spec: Spec, blobs: BlobStore, seed: int) -> 
     turns = tuple(HistoryPart(turn.role, turn.text, turn.start_s, turn.end_s) for turn in stimulus.history)
     if user is not None and assistant is not None and "force_history" in spec.capabilities:
         pcm = _at_rate(user, spec.in_rate_hz, blobs)
-        words = tuple((turn.text, turn.start_s, turn.end_s) for turn in turns if turn.role == "assistant")
+        words = _timed(stimulus) if "word_times" in spec.capabilities else ()
+        words = words or tuple((turn.text, turn.start_s, turn.end_s) for turn in turns if turn.role == "assistant")
         part = HistoryPart("both", "", 0.0, user.n_samples / user.sample_rate_hz, pcm,
                            _at_rate(assistant, spec.in_rate_hz, blobs), words)  # fmt: skip
         history = (part,)
@@ -204,6 +211,14 @@ def _attempt(
 def read_events(digest: str, blobs: BlobStore) -> list[dict[str, Any]]:
     """The event log that ``run_item`` stored; raises KeyError if there is none."""
     return [json.loads(line) for line in gzip.decompress(blobs.get(digest, EVENTS_KIND)).splitlines()]
+
+
+def _timed(stimulus: Stimulus) -> tuple[tuple[str, float, float], ...]:
+    return tuple(
+        (word.text, word.start_s, word.end_s)
+        for word in stimulus.history_words
+        if word.start_s is not None and word.end_s is not None
+    )
 
 
 def _store_audio(result: RolloutResult, blobs: BlobStore) -> str:

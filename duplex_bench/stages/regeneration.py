@@ -41,7 +41,7 @@ class Regenerated:
 
     @property
     def new_stimuli(self) -> tuple[str, ...]:
-        """Digests that no item had before: only these can need a rollout."""
+        """Digests that no item had before: only these can need a rollout, unless word times of a history moved."""
         old = set(self.frame["before"].drop_nulls())
         return tuple(sorted(set(self.frame["after"].drop_nulls()) - old))
 

@@ -3,7 +3,7 @@
 import atexit
 import contextlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -29,13 +29,14 @@ from duplex_bench.systems.environments import open_system
 
 @dataclass(frozen=True, slots=True)
 class RolloutTask:
-    """One run to make: the stimulus as JSON is all that crosses to the system's side."""
+    """One run to make: the stimulus as JSON is all that crosses to the system's side, its word times only if taken."""
 
     rollout_key: str
     stimulus: str
     plan: StreamPlan
     repeat: int
     attempts: int
+    word_times: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +65,10 @@ def run_rollout(data: str, card: str, name: str, task: RolloutTask) -> str:
 
 def run_on(system: System | PushSystem, data: str, name: str, task: RolloutTask) -> str:
     """``run_rollout`` on a system that is open already."""
+    stimulus = from_json(Stimulus, task.stimulus)
     record = run_item(
         system,
-        from_json(Stimulus, task.stimulus),
+        stimulus if task.word_times else replace(stimulus, history_words=()),
         BlobStore(open_store(data)),
         system_name=name,
         rollout_key=task.rollout_key,

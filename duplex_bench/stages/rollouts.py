@@ -9,7 +9,7 @@ from functools import partial
 import polars as pl
 
 from duplex_bench.records import tables
-from duplex_bench.records.items import Protocol, Track
+from duplex_bench.records.items import Protocol, Stimulus, Track
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.records.rollouts import RolloutRecord
 from duplex_bench.rollout import realtime
@@ -25,6 +25,7 @@ from duplex_bench.stages.work import Task, WorkDone, resume
 from duplex_bench.stages.worker_rollouts import WorkerRollouts
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore
+from duplex_bench.storage.digests import history_words_digest
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.happenings import Value
 from duplex_bench.storage.ledger import ItemLedger
@@ -53,6 +54,7 @@ def planned_rollouts(workspace: Workspace, items: pl.DataFrame, card: SystemCard
     settings = workspace.profile.rollout
     for row in items.iter_rows(named=True):
         plan = plan_for(row["protocol"], settings.protocols)
+        words = history_words_digest(from_json(Stimulus, row["stimulus"])) if card.word_times else None
         for repeat in range(settings.repeats):
             key = execution_key(
                 card.execution_digest(),
@@ -63,6 +65,7 @@ def planned_rollouts(workspace: Workspace, items: pl.DataFrame, card: SystemCard
                 card.model_id,
                 card.epoch,
                 realtime.DRIVER_VERSION if card.driver == "realtime" else DRIVER_VERSION,
+                words,
             )
             yield PlannedRollout(
                 row["item_id"],
@@ -104,7 +107,11 @@ def rollouts(
     planned = list(planned_rollouts(workspace, items, card))
     attempts = workspace.profile.rollout.attempts
     tasks = [
-        Task(one.rollout_key, one.item_id, RolloutTask(one.rollout_key, one.stimulus, one.plan, one.repeat, attempts))
+        Task(
+            one.rollout_key,
+            one.item_id,
+            RolloutTask(one.rollout_key, one.stimulus, one.plan, one.repeat, attempts, card.word_times),
+        )
         for one in planned
         if why_not(card, track, one.protocol) is None
     ]

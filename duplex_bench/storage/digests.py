@@ -51,11 +51,6 @@ def digest_value(*parts: Any) -> str:
     return digest_bytes(canonical_json(list(parts)).encode())
 
 
-def digest_parts(*texts: str) -> str:
-    """``digest_value`` of values whose ``canonical_json`` is at hand: large ones need not be written out again."""
-    return digest_bytes(f"[{','.join(texts)}]".encode())
-
-
 def digest_pcm16(samples: npt.NDArray[np.int16], sample_rate_hz: int) -> str:
     """Digest of what a stretch of mono audio contains: its PCM16 samples (n,) and their rate."""
     return digest_value(

@@ -117,6 +117,7 @@ class SystemCard(BaseModel):
         max_inflight: Sessions at a time within a run.
         needs_env: Variables that must be set for it to run here; ``A|B`` for either. Without them it is passed over.
         on_request: Run only when it is named.
+        word_times: A history that is forced tells it when each word was said. Its adapter declares the same.
         epoch: Raise it to run a drifting hosted model anew on purpose.
         endpointer_dependent: Multiparty scores depend on an endpointer of the harness: a group of its own (design 6).
         tracks: On which tracks it is run.
@@ -146,6 +147,7 @@ class SystemCard(BaseModel):
     max_inflight: int = Field(default=1, ge=1)
     needs_env: tuple[Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]*(\|[A-Z][A-Z0-9_]*)*$")], ...] = ()
     on_request: bool = False
+    word_times: bool = False
     epoch: int = Field(default=0, ge=0)
     endpointer_dependent: bool = False
     tracks: tuple[Literal["multiparty", "conversation"], ...] = ("multiparty", "conversation")
@@ -165,7 +167,7 @@ class SystemCard(BaseModel):
 
     def execution_subset(self) -> dict[str, Any]:
         """The part that decides what a run does; all else may be edited without running anything again."""
-        return {
+        subset: dict[str, Any] = {
             "adapter": self.adapter,
             "adapter_version": self.adapter_version,
             "settings": self.settings,
@@ -173,6 +175,8 @@ class SystemCard(BaseModel):
             "model_id": self.model_id,
             "epoch": self.epoch,
         }
+        # Named only where it is used, so that the keys of all other systems stay what they were.
+        return {**subset, "word_times": True} if self.word_times else subset
 
     def execution_digest(self) -> str:
         """SHA-256 of ``execution_subset``: part of every rollout's key."""

@@ -82,6 +82,29 @@ def test_history_is_two_channels_and_completed_turns(points, labelled, session, 
     assert stimulus.identity_prompt is None
 
 
+def test_the_assistants_words_stand_beside_the_history_with_their_times(points, labelled, session, audio):
+    words = build(points["pause"], labelled, session, audio).stimulus.history_words
+    assert [word.text for word in words] == ["what", "did", "you", "do", "last", "weekend"]
+    assert words[0].start_s == pytest.approx(0.5)
+    assert all(word.start_s < word.end_s <= 3.0 for word in words)
+    # Cut in its middle, a history holds the words that lie wholly in it, on its own clock.
+    capped = build(points["pause"], labelled, session, audio, history_s=1.4).stimulus.history_words
+    assert [word.text for word in capped] == ["last", "weekend"]
+    assert capped[0].start_s == pytest.approx(words[4].start_s - 1.6)
+    assert build(points["pause"], labelled, session, audio, history_s=0.0).stimulus.history_words == ()
+
+
+def test_words_of_an_aside_or_an_unfinished_turn_are_told_as_far_as_they_are_heard(conversation, session, audio):
+    overlapping = (("right", [(0.5, 3.4, "what did you do last weekend")]), *TURNS[1:])
+    labelled = conversation(overlapping)
+    point = next(p for p in curate([labelled]).points if (p.kind, p.speaker) == ("pause", "left"))
+    stimulus = build(point, labelled, session, audio).stimulus
+    assert stimulus.history == ()
+    # The turn goes on to 3.4 s, the history ends at 3 s: what is said behind its end is not told.
+    assert [word.text for word in stimulus.history_words] == ["what", "did", "you", "do", "last"]
+    assert max(word.end_s for word in stimulus.history_words) <= 3.0
+
+
 def test_a_turn_end_item(points, labelled, session, audio):
     item = build(points["turn_end"], labelled, session, audio)
     assert item.stimulus.live.stop_sample == round(7.25 * RATE_HZ)

@@ -77,6 +77,8 @@ def test_a_stimulus_loses_history_and_prompt_and_keeps_its_digests():
     told = {"identity_prompt": SECRET, "history": [{"text": SECRET}], "live": {"content": "ab"}, "protocol": "pause"}
     kept = json.loads(public_stimulus(json.dumps(told)))
     assert kept == {"identity_prompt": None, "history": [], "live": {"content": "ab"}, "protocol": "pause"}
+    timed = json.loads(public_stimulus(json.dumps({**told, "history_words": [{"text": SECRET, "start_s": 0.1}]})))
+    assert timed == {**kept, "history_words": []}
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ import pytest
 
 from duplex_bench.contract import codec, messages
 from duplex_bench.contract.types import CAPABILITIES, Out, Spec
+from duplex_bench.records.audio import TimedWord
 from duplex_bench.records.items import HistoryTurn, HumanReply, Item, Reference, Stimulus, Window
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.record import execution_key, read_events, request_for, run_item
-from duplex_bench.storage.digests import stimulus_digest
+from duplex_bench.storage.digests import digest_bytes, history_words_digest, stimulus_digest
 
 pytestmark = pytest.mark.unit
 
@@ -117,6 +118,44 @@ def test_history_goes_as_far_as_the_spec_can_take_it(item, blobs):
     request, omitted = of()
     assert (request.history, omitted) == ((), ("identity_prompt", "history"))
     assert not request.prompt
+
+
+WORDS = (TimedWord("uh", 0.2, 0.4), TimedWord("Yes", 1.1, 1.5), TimedWord("lost", None, None, False))
+
+
+def test_words_go_with_their_times_where_the_spec_takes_them(item, blobs):
+    stimulus = dataclasses.replace(item.stimulus, history_words=WORDS)
+
+    def told(of, *capabilities):
+        spec = dataclasses.replace(BARE, capabilities=frozenset({"text_prompt", *capabilities}))
+        return request_for(of, spec, blobs, 1)[0]
+
+    (part,) = told(stimulus, "force_history", "word_times").history
+    assert part.words == (("uh", 0.2, 0.4), ("Yes", 1.1, 1.5))
+    # Turns where it takes no word times, where it takes no forced history, and where there are no words.
+    plain = told(item.stimulus, "force_history")
+    assert plain.history[0].words == (("Yes", 1.0, 2.0),)
+    for other in (told(stimulus, "force_history"), told(item.stimulus, "force_history", "word_times")):
+        assert codec.encode(*messages.pack_request(other)) == codec.encode(*messages.pack_request(plain))
+    assert all(not part.words for part in told(stimulus, "text_history", "word_times").history)
+
+
+def test_a_worker_of_before_word_times_is_sent_the_bytes_of_then(item, blobs):
+    """What crosses to a system that knows nothing of them, to the byte: the digest is of the code before them."""
+    spec = dataclasses.replace(BARE, capabilities=frozenset({"text_prompt", "force_history"}))
+    stimulus = dataclasses.replace(item.stimulus, history_words=WORDS)
+    sent = codec.encode(*messages.pack_request(request_for(stimulus, spec, blobs, 1)[0]))
+    assert digest_bytes(sent) == "796c982da61954977533b25299c318985dadfaaf7fc51ffcc8d0f07e823987b7"
+
+
+def test_word_times_key_the_runs_of_those_that_take_them_and_no_others(item):
+    stimulus = dataclasses.replace(item.stimulus, history_words=WORDS)
+    later = dataclasses.replace(stimulus, history_words=(TimedWord("uh", 0.28, 0.4), *WORDS[1:]))
+    assert stimulus_digest(stimulus) == stimulus_digest(item.stimulus) == stimulus_digest(later)
+    assert history_words_digest(item.stimulus) is None
+    keys = [execution_key(**KEY, history_words=history_words_digest(one)) for one in (item.stimulus, stimulus, later)]
+    assert keys[0] == execution_key(**KEY)
+    assert len(set(keys)) == 3
 
 
 def test_what_may_be_bad_luck_is_tried_again(scripted, item, blobs):

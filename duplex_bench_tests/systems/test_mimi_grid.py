@@ -71,6 +71,34 @@ def test_no_token_is_lost_unseen_doubled_or_moved_before_its_time(words, frames)
         assert all(token in (PAD, END_OF_PAD) for token in row[: int(earliest / 0.08 + 1e-6)])
 
 
+@given(
+    st.lists(st.tuples(st.integers(3, 8), st.floats(0, 0.0799)), min_size=1, max_size=12),
+    st.integers(0, FRAME_SAMPLES - 1),
+)
+def test_a_word_is_forced_at_its_own_frame(gaps, lacking):
+    """Words of at most two pieces with a frame or more between them: each begins where it was said, to the frame."""
+    frames = np.cumsum([gap for gap, _ in gaps])
+    starts_s = [0.08 * frame + within for frame, (_, within) in zip(frames, gaps, strict=True)]
+    words = [(chr(ord("a") + number) * 2, start_s, start_s + 0.1) for number, start_s in enumerate(starts_s)]
+    row, lost = text_row(words, int(frames[-1]) + 3, letters)
+    assert lost == 0
+    for frame, (word, _, _) in zip(frames, words, strict=True):
+        assert row[frame - 1 : frame + 2].tolist() == [END_OF_PAD, *letters(word)]
+    assert int((row != PAD).sum()) == 3 * len(words)
+    # The silence that fills the first frame moves audio and words alike.
+    n = round(starts_s[-1] * 24_000) + 1 + lacking
+    pcm = np.zeros(n, dtype=np.float32)
+    pcm[round(starts_s[-1] * 24_000)] = 1.0
+    user, _, before_s = whole_frames(HistoryPart("both", "", 0.0, n / 24_000, pcm, pcm))
+    shifted, _ = text_row([("z", starts_s[-1] + before_s, 99.0)], len(user), letters)
+    at = int(np.flatnonzero(shifted == letters("z")[0])[0])
+    # To the sample: the one that carries the mark, where rounding puts it on the edge the one before it.
+    assert at in {
+        int(user.reshape(-1).argmax()) // FRAME_SAMPLES,
+        (int(user.reshape(-1).argmax()) - 1) // FRAME_SAMPLES,
+    }
+
+
 @given(st.integers(1, 3 * FRAME_SAMPLES))
 def test_a_history_ends_where_the_stream_begins(n):
     pcm = np.arange(1, n + 1, dtype=np.float32)

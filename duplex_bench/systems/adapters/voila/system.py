@@ -26,7 +26,8 @@ from duplex_bench.contract.types import (
     refuse_unsupported,
 )
 from duplex_bench.systems.adapters.voila import tiny
-from duplex_bench.systems.adapters.voila.codec import FRAME_S, FRAME_SAMPLES, RATE_HZ, WindowCodec
+from duplex_bench.systems.adapters.voila.codec import FRAME_SAMPLES, RATE_HZ, WindowCodec
+from duplex_bench.systems.adapters.voila.history import written
 from duplex_bench.systems.adapters.voila.loop import PROMPT, Ids, Sampling, Sequence
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ SPEC = Spec(
     unit_in_samples=FRAME_SAMPLES,
     unit_out_samples=FRAME_SAMPLES,
     lockstep=True,
-    capabilities=frozenset({"text_prompt", "force_history", "sampling", "seedable"}),
+    capabilities=frozenset({"text_prompt", "force_history", "word_times", "sampling", "seedable"}),
 )
 _SPEAKER_NUMBERS = 256
 
@@ -59,6 +60,8 @@ class VoilaSettings:
         device, dtype, attention: As torch and transformers name them.
         window_frames: Frames of 40 ms that the codec looks back (ours).
         most_words: Text positions that may come before a frame of audio (ours).
+        same_turn_s: Words of a history no further apart than this are one stretch of speech: the floor is marked as
+            given up behind it (ours).
         threads: Of torch on the CPU.
     """
 
@@ -71,6 +74,7 @@ class VoilaSettings:
     attention: str = "sdpa"
     window_frames: int = 50
     most_words: int = 200
+    same_turn_s: float = 1.0
     threads: int = 1
 
     @classmethod
@@ -83,6 +87,8 @@ class VoilaSettings:
         made = cls(**settings)
         if min(made.window_frames, made.most_words, made.threads) < 1:
             raise ValueError("voila: window_frames, most_words and threads are at least 1")
+        if not made.same_turn_s >= 0:
+            raise ValueError(f"voila: same_turn_s {made.same_turn_s}: give 0 or more seconds")
         return made
 
 
@@ -187,7 +193,7 @@ class VoilaSession:
         return outs
 
     def _history(self, part: HistoryPart, sequence: Sequence) -> list[list[int]]:
-        """Positions of both channels, with the marks that the model writes where it takes and gives up the floor."""
+        """Positions of both channels, with the words before the frame in which each begins, and marks of the floor."""
         if part.user_pcm is None or part.assistant_pcm is None:
             raise UnsupportedError("a history is forced with both channels")
         lacking = -len(part.user_pcm) % FRAME_SAMPLES
@@ -196,18 +202,20 @@ class VoilaSession:
         heard, said = self._codec.codes_of(user), self._codec.codes_of(own)
         self._codec.remember(user, said)
         n_frames = heard.shape[1]
-        starts, stops = set(), set()
-        for _, start_s, end_s in part.words:
-            starts.add(int((start_s + lacking / RATE_HZ) / FRAME_S))
-            stops.add(int(np.ceil((end_s + lacking / RATE_HZ) / FRAME_S)))
+        before_s = lacking / RATE_HZ
+        spoken = [(text, start_s + before_s, end_s + before_s) for text, start_s, end_s in part.words]
+        told = written(spoken, n_frames, self._system.settings.same_turn_s)
         positions: list[list[int]] = []
         for frame in range(n_frames):
-            if frame in stops and sequence.speaking:
+            if frame in told.stops and sequence.speaking:
                 positions.append(sequence.same(self._system.ids.end))
                 sequence.speaking = False
-            if frame in starts and not sequence.speaking:
+            if frame in told.starts and not sequence.speaking:
                 positions.append(sequence.same(self._system.ids.voila))
                 sequence.speaking = True
+            for word in told.words.get(frame, ()):
+                tokens = self._system.tokenizer.encode(f" {word}", add_special_tokens=False)
+                positions += [sequence.same(token) for token in tokens]
             positions.append(sequence.frames(heard[:, frame], said[:, frame]))
         return positions
 
