@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 
 import polars as pl
@@ -48,12 +49,14 @@ class _Told:
     notes: list[str] = field(default_factory=list)
 
 
-def judged(workspace: Workspace, track: Track, system: str, asked: Sequence[Asked]) -> StageResult:
+def judged(
+    workspace: Workspace, track: Track, system: str, asked: Sequence[Asked], *, second: bool = True
+) -> StageResult:
     """A verdict for every question, by the judge that the profile names; failed calls have no row and are counted.
 
     With a model as judge, the sentinels are judged anew first (where anything is to be judged), a second judge is put
-    to the same questions, and a judge by the maker of the system is warned about. The second judge's verdicts are
-    kept in a table of their own and score nothing.
+    to the same questions unless ``second`` is false, and a judge by the maker of the system is warned about. The
+    second judge's verdicts are kept in a table of their own and score nothing.
     """
     settings = workspace.profile.judge
     told = _Told()
@@ -67,7 +70,7 @@ def judged(workspace: Workspace, track: Track, system: str, asked: Sequence[Aske
         _warn(workspace, settings.model, "judge", system, told)
         keys, done = _by_model(workspace, track, "judgements", settings.model, system, asked, told)
     frame = frame_of(_rows(asked, keys, done, system), tables.JUDGEMENTS)
-    if settings.engine == "model" and settings.second is not None:
+    if second and settings.engine == "model" and settings.second is not None:
         _second_opinion(workspace, track, settings.second, system, asked, frame, told)
     undecided = frame["verdict"].null_count()
     counts = {**done.counts(), "verdicts": frame.height - undecided, "no_verdict": undecided, **told.counts}
@@ -111,7 +114,9 @@ def _by_model(
             # A missing key ends the stage here, not once for every question.
             model.check_key()
             if workspace.profile.judge.sentinels:
-                _watch(judge, workspace, role, digest_value("run", track, system, sorted(waiting)), told, waiting)
+                # With the time in it: a run that is made again, over the same questions even, asks them anew.
+                run = digest_value("run", track, system, datetime.now(UTC).isoformat())
+                _watch(judge, workspace, role, run, told, waiting)
             waiting_at = _ahead(judge, workspace, role, system, list(waiting.values()), told)
         judge_one: Callable[[Question], str] = partial(_model_verdict, judge, system, waiting_at)
         threads = open_until_done.enter_context(ThreadPoolExecutor(calls.concurrency))

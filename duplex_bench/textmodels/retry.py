@@ -14,13 +14,13 @@ Sleep = Callable[[float], None]
 def wait_s(settings: CallSettings, key: str, attempt: int, asked_s: float | None) -> float:
     """Seconds before send ``attempt`` + 1: what the server asks for, else doubling, plus up to a quarter of jitter.
 
-    The jitter comes from ``key``, so that calls that failed together do not come back together. Never more than
-    ``most_wait_s``.
+    The jitter comes from ``key``, so that calls that failed together do not come back together. ``most_wait_s`` bounds
+    the wait before its jitter: cut afterwards, all calls that wait longest would come back at the same moment.
     """
     base = settings.first_wait_s * 2 ** (attempt - 1) if asked_s is None else asked_s
     jitter = 1.0 + 0.25 * float(generator_from("retry", key, attempt).random())
     # A server's own figure is a floor; ours is a middle.
-    return min(settings.most_wait_s, base * jitter)
+    return min(settings.most_wait_s, base) * jitter
 
 
 def send_again(

@@ -74,7 +74,7 @@ class CallSettings:
         concurrency: calls under way at a time.
         attempts: sends of one call: what a rate limit, a server fault or a cut connection ended is sent again.
         first_wait_s: wait before the second send; it doubles from there, with jitter.
-        most_wait_s: longest wait between two sends, also where the server asks for more.
+        most_wait_s: longest wait between two sends before its jitter, also where the server asks for more.
         readings: answers fetched where one cannot be read, before "no answer".
         budget_usd: most that all runs on this data folder may spend on text models; None sets no limit.
         block_usd: money is set aside in blocks of this size, so that not every call writes a file.

@@ -125,6 +125,24 @@ def test_calls_that_fail_are_counted_and_tried_again(text_api, opened):
     assert (after.counts["failed"], after.counts["reused"], after.frame.height) == (0, 2, 4)
 
 
+def test_a_run_made_again_over_the_same_questions_asks_its_sentinels_anew(text_api, opened):
+    questions = asked()[:1]
+    of_rubric = sum(one.question.rubric == questions[0].question.rubric for one in sentinels())
+
+    def then_down(prompt, body):
+        if len(api.seen) == of_rubric:
+            api.mishaps.append((503, {"error": {"message": "down"}}))
+        return plain_judge(prompt, body)
+
+    api = text_api("openai", then_down)
+    workspace = opened(judge={"engine": "model", "model": model_table(api)}, text_calls={"attempts": 1})
+    lost = judges.judged(workspace, "multiparty", "s", questions)
+    assert (lost.counts["failed"], len(api.seen)) == (1, of_rubric + 1)
+    again = judges.judged(workspace, "multiparty", "s", questions)
+    assert (again.counts["computed"], again.counts["judge_sentinels"]) == (1, of_rubric)
+    assert len(api.seen) == 2 * (of_rubric + 1)
+
+
 def test_a_second_judge_scores_nothing_and_its_agreement_is_told(text_api, opened):
     first = text_api("openai", plain_judge)
     second = text_api("gemini", lambda prompt, body: {**plain_judge(prompt, body), "verdict": "incorrect"}

@@ -15,9 +15,13 @@ CANARY = "sk-canary-7f3a9d51c0ffee"
 
 @dataclass
 class FakeBatches:
-    """Batches end after ``looks`` looks; ``fate`` of a prompt is "ok", "error" or "expired"."""
+    """Batches end after ``looks`` looks; ``fate`` of a prompt is "ok", "error" or "expired".
+
+    Questions that are asked singly are answered too and their prompts are kept in ``singles``.
+    """
 
     vendor: str
+    reply: Callable[[str], dict] = lambda prompt: {"mood": "good" if "good" in prompt else "bad"}
     fate: Callable[[str], str] = lambda prompt: "ok"
     looks: int = 1
     cut_after_submit: bool = False
@@ -26,6 +30,7 @@ class FakeBatches:
     files: dict[str, str] = field(default_factory=dict)
     batches: dict[str, dict] = field(default_factory=dict)
     n_requests: int = 0
+    singles: list[str] = field(default_factory=list)
     url: str = ""
 
     def settings(self, **more):
@@ -33,7 +38,7 @@ class FakeBatches:
         return ModelSettings(self.vendor, "a-model", base_url=self.url + suffix, timeout_s=5.0, **more)
 
     def message(self, prompt: str) -> dict:
-        said = json.dumps({"mood": "good" if "good" in prompt else "bad"})
+        said = json.dumps(self.reply(prompt))
         if self.vendor == "anthropic":
             return {"type": "message", "role": "assistant", "model": "a-model", "stop_reason": "end_turn",
                     "content": [{"type": "text", "text": said}],
@@ -56,7 +61,8 @@ class FakeBatches:
         return batch["looks"] >= self.looks
 
     def authorised(self, headers) -> bool:
-        given = {"openai": headers.get("authorization"), "anthropic": headers.get("x-api-key"),
+        bearer = headers.get("authorization")
+        given = {"openai": bearer, "anthropic": headers.get("x-api-key") or bearer,
                  "gemini": headers.get("x-goog-api-key")}[self.vendor]  # fmt: skip
         return given in {CANARY, f"Bearer {CANARY}"}
 
@@ -85,6 +91,10 @@ class FakeBatches:
             asked = [(row["metadata"]["key"], row["request"]["contents"][-1]["parts"][0]["text"]) for row in rows]
             made = self.begin(batch["displayName"], asked)
             return 200, {"name": made, "metadata": {"state": "BATCH_STATE_PENDING"}}
+        if path.endswith((":generateContent", "/v1/messages", "/v1/chat/completions")):
+            turn = (body["contents"] if self.vendor == "gemini" else body["messages"])[-1]
+            self.singles.append(turn["parts"][0]["text"] if self.vendor == "gemini" else turn["content"])
+            return 200, self.message(self.singles[-1])
         return 404, {"error": {"message": path}}
 
     def get(self, path: str) -> tuple[int, object]:

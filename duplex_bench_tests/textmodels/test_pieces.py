@@ -78,7 +78,16 @@ def test_waits_grow_and_end(attempt, asked, key):
     settings = CallSettings(first_wait_s=1.0, most_wait_s=60.0)
     wait = wait_s(settings, key, attempt, asked)
     base = 2.0 ** (attempt - 1) if asked is None else asked
-    assert min(base, 60.0) <= wait <= min(60.0, 1.25 * base)
+    assert min(base, 60.0) <= wait <= 1.25 * min(base, 60.0)
+
+
+@pytest.mark.parametrize("asked", [None, 600.0])
+def test_calls_that_wait_longest_do_not_come_back_together(asked):
+    settings = CallSettings(first_wait_s=1.0, most_wait_s=60.0)
+    waits = {wait_s(settings, f"call {n}", 12, asked) for n in range(50)}
+    assert len(waits) == 50
+    assert 60.0 <= min(waits) < 63.0
+    assert 72.0 < max(waits) <= 75.0
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Literal
 import pytest
 
 from duplex_bench.storage.object_store import FolderStore
+from duplex_bench.textmodels import model as model_module
 from duplex_bench.textmodels.errors import MissingKeyError, ModelUnavailableError, RequestRefusedError
 from duplex_bench.textmodels.model import TextModel
 from duplex_bench.textmodels.schema import Reply
@@ -113,6 +114,18 @@ def test_what_stays_unreadable_is_no_answer_and_costs_nothing_again(ask, api):
     assert again.cached
     assert again.reason == answer.reason
     assert len(api.seen) == 2
+
+
+def test_a_response_is_stored_before_it_is_read(ask, api, monkeypatch):
+    def break_down(*_):
+        raise RuntimeError("killed while reading")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model_module, "read_response", break_down)
+        with pytest.raises(RuntimeError, match="killed"):
+            ask()
+    answer = ask()
+    assert (answer.value.verdict, answer.cached, len(api.seen)) == ("yes", True, 1)
 
 
 def test_a_code_fence_around_the_whole_is_read(ask, api):
