@@ -30,7 +30,7 @@ from duplex_bench.storage.serial import from_json, to_json
 RATE_HZ = 1_000
 TAIL_S = 5.0
 LOST_SHARE = 0.002
-VOCABULARY = "fifteen the leashes are in laundry and two more at front desk I think so yes well okay".split()
+VOCABULARY = ("fifteen", "leashes", "are", "in", "the", "laundry", "and", "two", "more", "at", "the", "front", "desk")
 
 
 def replace_audio_steps() -> None:
@@ -83,6 +83,7 @@ def _heard_s(data: str, audio: str | None, gate: GateSettings) -> list[tuple[flo
 
 def measure_activity(data: str, gate: GateSettings, speech: SpeechSettings, task: ListenTask) -> str:
     """The gate's intervals, which stand for the voice detector's too; the Activity as JSON."""
+    del speech
     heard = tuple(_heard_s(data, task.listener_audio, gate))
     return to_json(
         Activity(task.rollout_key, heard, heard, gate.threshold, gate.release_ratio, gate.min_duration_s, "simulated")

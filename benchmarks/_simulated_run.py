@@ -142,9 +142,7 @@ def run(folder: Path, size: Size) -> dict[str, object]:
             for part in parts:
                 part_began_s, cpu_began_s = time.perf_counter(), cpu_s(os.getpid())
                 peak.lap()
-                outcome = local_run.execute(
-                    defs, instance, folder, part.keys, partition=part.system, label=part.label
-                )
+                outcome = local_run.execute(defs, instance, folder, part.keys, partition=part.system, label=part.label)
                 if not outcome.success:
                     raise RuntimeError(f"{part.label}: {outcome.error}")
                 steps = {

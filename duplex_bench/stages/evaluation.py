@@ -18,7 +18,7 @@ from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.rollout_tasks import ListenTask
 from duplex_bench.stages.work import Task, WorkDone, resume
 from duplex_bench.stages.workspace import Workspace
-from duplex_bench.storage.digests import digest_value
+from duplex_bench.storage.digests import canonical_json, digest_bytes, digest_value
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.serial import from_json, to_json
 
@@ -119,13 +119,18 @@ def judgements(
     system: str,
 ) -> StageResult:
     """A verdict for every question that a rollout raises, by the judge that the profile names."""
-    asked = [
+    asked = asked_of(workspace, track, measured(items, rollout_table, activity_table, words_table))
+    return judges.judged(workspace, track, system, asked)
+
+
+def asked_of(workspace: Workspace, track: Track, ones: Iterable[Measured]) -> list[judges.Asked]:
+    """What a judge is asked about rollouts that can be scored."""
+    return [
         judges.Asked(one.item.item_id, one.rollout_key, question)
-        for one in measured(items, rollout_table, activity_table, words_table)
+        for one in ones
         if one.why_not_scored is None
         for question in scoring.questions(track, one, workspace.profile)
     ]
-    return judges.judged(workspace, track, system, asked)
 
 
 def measurements(
@@ -157,30 +162,31 @@ def scored(
 ) -> tuple[list[tuple[Measured, list[Measurement]]], WorkDone]:
     """Every rollout with its measurements, each scored once under one set of rules."""
     verdicts = scoring.verdicts_by_rollout(judgement_table)
+    # What all rollouts share, and what all rollouts of an item share, is written out once.
+    common = ",".join(
+        canonical_json(part)
+        for part in ("measurements", scoring.versions(track), scoring.settings(track, workspace.profile))
+    )
+    of_items: dict[str, str] = {}
     tasks: list[Task] = []
     for one in ones:
         given = verdicts.get(one.rollout_key, {})
-        tasks.append(
-            Task(
-                digest_value(
-                    "measurements",
-                    scoring.versions(track),
-                    scoring.settings(track, workspace.profile),
-                    one.item.item_id,
-                    one.item.condition,
-                    one.item.reference,
-                    one.outcome,
-                    one.reason,
-                    one.timeline_s,
-                    None if one.gate_s is None else one.gate_s.tolist(),
-                    None if one.vad_s is None else one.vad_s.tolist(),
-                    None if one.transcript is None else one.transcript.words,
-                    given,
-                ),
-                one.item.item_id,
-                (one, given),
-            )
-        )
+        item = one.item
+        if item.item_id not in of_items:
+            of_items[item.item_id] = ",".join(map(canonical_json, (item.item_id, item.condition, item.reference)))
+        heard = [
+            one.outcome,
+            one.reason,
+            one.timeline_s,
+            None if one.gate_s is None else one.gate_s.tolist(),
+            None if one.vad_s is None else one.vad_s.tolist(),
+            None if one.transcript is None else one.transcript.words,
+            given,
+        ]
+        # The digest_value of all of them, put together from texts.
+        text = ",".join([common, of_items[item.item_id], *map(canonical_json, heard)])
+        key = digest_bytes(f"[{text}]".encode())
+        tasks.append(Task(key, item.item_id, (one, given)))
 
     def score(argument: tuple[Measured, dict[str, Judgement]]) -> str:
         one, given = argument

@@ -21,6 +21,7 @@ from duplex_bench.reporting.site.cells import Board, board, boards
 from duplex_bench.reporting.site.chunks import ItemChunk, TrackIndex, item_chunks
 from duplex_bench.reporting.site.folder import MARKER, replaced_folder
 from duplex_bench.reporting.site.pages import Anchors, Pages
+from duplex_bench.reporting.site.run_list import RunList, chosen_runs
 from duplex_bench.reporting.site.scripts import script_call, slug
 from duplex_bench.reporting.tables import (
     condition_comparison,
@@ -173,23 +174,27 @@ def write_assets(folder: Path) -> None:
 
 
 def write_items(inputs: ReportInputs, folder: Path, earlier: Path | None) -> list[dict[str, Any]]:
-    """Write what the player needs of every item, and return the rows of the list of items."""
+    """Write what the player needs of every item, and the lists of items and runs; return the rows of the former."""
     data = folder / "data"
     data.mkdir()
     rows: list[dict[str, Any]] = []
+    runs = RunList()
     metrics: dict[str, dict[str, Any]] = {}
+    both_sides = chosen_runs(inputs)
     for track in inputs.tracks:
         metrics.update(
             {card.id: {"title": card.title, "statistic": card.statistic, "unit": card.unit, "track": card.track,
                        "direction": card.direction, "headline": card.headline} for card in track.cards}
         )  # fmt: skip
-        for chunk in item_chunks(inputs, TrackIndex(track), folder, earlier):
+        for chunk in item_chunks(inputs, TrackIndex(track), folder, earlier, both_sides):
             name = f"item-{slug(chunk.item_id)}"
             (data / f"{name}.js").write_text(script_call(f"item:{chunk.item_id}", chunk.data), encoding="utf-8")
+            runs.add(len(rows), chunk.data["runs"])
             rows.append(_item_row(chunk, name))
     systems = {system.name: system.title for system in inputs.systems}
     listing = {"items": rows, "metrics": metrics, "systems": systems}
     (data / "items.js").write_text(script_call("items", listing), encoding="utf-8")
+    (data / "runs.js").write_text(script_call("runs", runs.packed()), encoding="utf-8")
     return rows
 
 
@@ -203,15 +208,6 @@ def _item_row(chunk: ItemChunk, name: str) -> dict[str, Any]:
         "condition": item["condition"],
         "cluster": item["cluster"],
         "s": round(item["live_s"], 2),
-        "runs": [
-            [
-                run["system"],
-                run["repeat"],
-                run["outcome"],
-                [[score["metric"], score["value"], score["reason"], score["at"]] for score in run["scores"]],
-            ]
-            for run in item["runs"]
-        ],
     }
 
 

@@ -3,20 +3,23 @@
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from duplex_bench.records.items import Reference, Stimulus
 from duplex_bench.reporting.inputs import ReportInputError, ReportInputs, TrackTables
 from duplex_bench.reporting.public_filter import public_attributes, public_events, public_labels
-from duplex_bench.reporting.site.media import make_media
+from duplex_bench.reporting.site.media import make_media, peaks_of, stored_media
 from duplex_bench.reporting.site.titles import item_title
 from duplex_bench.storage.blobs import BlobStore
 from duplex_bench.storage.serial import from_json
 
 Row = dict[str, Any]
+Both = Callable[[str, Row], bool]
 # Drawn as marks; audio chunks are the waveform itself.
 _UNDRAWN_EVENTS = frozenset({"audio"})
 _EVENT_TIMES = ("at_s", "available_s", "heard_s", "model_time_s", "t_s")
@@ -32,16 +35,52 @@ class ItemChunk:
     data: Row
 
 
+@dataclass(frozen=True, slots=True)
+class ItemRows:
+    """Rows of one item: rollouts in order, the others by rollout, verdicts by rollout and window."""
+
+    rollouts: list[Row]
+    activity: Mapping[str, Row]
+    words: Mapping[str, Row]
+    measurements: Mapping[tuple[Any, ...], list[Row]]
+    judgements: Mapping[tuple[Any, ...], list[Row]]
+
+
 class TrackIndex:
-    """The tables of a track, grouped once by what the pages ask for."""
+    """The tables of a track, parted by item; rows become plain objects only for the item that is asked for.
+
+    A run of the papers' size has millions of rows, whose objects at once would take several times the memory of the
+    tables.
+    """
 
     def __init__(self, tables: TrackTables) -> None:
         self.tables = tables
-        self.rollouts = _grouped(tables.rollouts.sort("system", "repeat").to_dicts(), "item_id")
-        self.measurements = _grouped(tables.measurements.to_dicts(), "rollout_key", "item_id")
-        self.judgements = _grouped(tables.judgements.to_dicts(), "rollout_key", "item_id", "window_id")
-        self.activity = {row["rollout_key"]: row for row in tables.activity.to_dicts()}
-        self.words = {row["rollout_key"]: row for row in tables.words.to_dicts()}
+        self.order = {card.id: place for place, card in enumerate(tables.cards)}
+        rollouts = tables.rollouts.sort("system", "repeat")
+        of_items = rollouts.select("rollout_key", "item_id").unique(maintain_order=True)
+        self._parts = {
+            "rollouts": _by_item(rollouts),
+            "measurements": _by_item(tables.measurements),
+            "judgements": _by_item(tables.judgements),
+            # Equal stimuli of two items share a rollout, and with it what was heard.
+            "activity": _by_item(tables.activity.join(of_items, on="rollout_key")),
+            "words": _by_item(tables.words.join(of_items, on="rollout_key")),
+        }
+
+    def of_item(self, item_id: str) -> ItemRows:
+        """All rows of one item."""
+        rows = {name: parts[item_id].to_dicts() if item_id in parts else [] for name, parts in self._parts.items()}
+        return ItemRows(
+            rollouts=rows["rollouts"],
+            activity={row["rollout_key"]: row for row in rows["activity"]},
+            words={row["rollout_key"]: row for row in rows["words"]},
+            measurements=_grouped(rows["measurements"], "rollout_key"),
+            judgements=_grouped(rows["judgements"], "rollout_key", "window_id"),
+        )
+
+
+def _by_item(frame: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+    return {str(item_id): part for (item_id,), part in frame.partition_by("item_id", as_dict=True).items()}
 
 
 def _grouped(rows: list[Row], *names: str) -> Mapping[tuple[Any, ...], list[Row]]:
@@ -51,8 +90,12 @@ def _grouped(rows: list[Row], *names: str) -> Mapping[tuple[Any, ...], list[Row]
     return groups
 
 
-def item_chunks(inputs: ReportInputs, index: TrackIndex, folder: Path, earlier: Path | None) -> Iterator[ItemChunk]:
+def item_chunks(
+    inputs: ReportInputs, index: TrackIndex, folder: Path, earlier: Path | None, both_sides: Both
+) -> Iterator[ItemChunk]:
     """Every item of a track with its runs; writes the media files into ``folder`` as it goes.
+
+    ``both_sides`` says of an item and a rollout whether its player has both channels.
 
     Raises:
         ReportInputError: an item's stimulus or reference is not readable, naming the item.
@@ -66,7 +109,7 @@ def item_chunks(inputs: ReportInputs, index: TrackIndex, folder: Path, earlier: 
                 f"table {index.tables.track}/items, item {row['item_id']}: stimulus or reference is unreadable "
                 f"({error}): materialise items again"
             ) from error
-        yield ItemChunk(row["item_id"], _item(inputs, index, row, stimulus, reference, folder, earlier))
+        yield ItemChunk(row["item_id"], _item(inputs, index, row, stimulus, reference, folder, earlier, both_sides))
 
 
 def _item(
@@ -77,31 +120,41 @@ def _item(
     reference: Reference,
     folder: Path,
     earlier: Path | None,
+    both_sides: Both,
 ) -> Row:
     shows_input = inputs.settings.build == "local"
     attributes = reference.attributes if shows_input else public_attributes(reference.attributes)
     heard_peaks: str | None = None
     runs = []
-    for rollout in index.rollouts.get((row["item_id"],), []):
-        media = make_media(
-            stimulus.live if shows_input else None,
-            rollout["listener_audio"],
-            blobs=inputs.blobs,
-            folder=folder,
-            earlier=earlier,
-            timeline_s=rollout["timeline_s"] or 0.0,
-            peaks_per_s=inputs.settings.peaks_per_s,
+    found = index.of_item(row["item_id"])
+    for rollout in found.rollouts:
+        alone = not both_sides(row["item_id"], rollout)
+        media = (
+            stored_media(rollout["listener_audio"], inputs.blobs, folder)
+            if alone
+            else make_media(
+                stimulus.live if shows_input else None,
+                rollout["listener_audio"],
+                blobs=inputs.blobs,
+                folder=folder,
+                earlier=earlier,
+                timeline_s=rollout["timeline_s"] or 0.0,
+                peaks_per_s=inputs.settings.peaks_per_s,
+            )
         )
-        if media is not None:
+        if media is not None and media.heard is not None:
             heard_peaks = media.heard
         runs.append(
             {
-                **_run(inputs, index, rollout),
+                **_run(inputs, index, found, rollout),
+                "alone": alone,
                 "media": None if media is None else media.path,
                 "duration": max(rollout["timeline_s"] or 0.0, 0.0 if media is None else media.duration_s),
                 "peaks": None if media is None else media.system,
             }
         )
+    if shows_input and runs and heard_peaks is None:
+        heard_peaks = peaks_of(stimulus.live, inputs.blobs, inputs.settings.peaks_per_s)
     live_s = stimulus.live.n_samples / stimulus.live.sample_rate_hz
     return {
         "id": row["item_id"],
@@ -153,12 +206,12 @@ def _turns(reference: Reference) -> list[list[Any]]:
     return turns
 
 
-def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:
+def _run(inputs: ReportInputs, index: TrackIndex, found: ItemRows, rollout: Row) -> Row:
     key = rollout["rollout_key"]
     public = inputs.settings.build == "public"
     events = read_events(inputs.blobs, rollout["events"])
-    activity = index.activity.get(key)
-    words = index.words.get(key)
+    activity = found.activity.get(key)
+    words = found.words.get(key)
     system = inputs.system(rollout["system"])
     return {
         "system": system.name,
@@ -176,19 +229,17 @@ def _run(inputs: ReportInputs, index: TrackIndex, rollout: Row) -> Row:
         "engine": words["engine"] if words else None,
         "words": [[w["text"], w["start_s"], w["end_s"], w["aligned"]] for w in words["words"] or []] if words else [],
         "events": public_events(events) if public else events,
-        "scores": [_score(index, row) for row in _ordered(index, key, rollout["item_id"])],
+        "scores": [_score(index, found, row) for row in _ordered(index, found.measurements.get((key,), []))],
     }
 
 
-def _ordered(index: TrackIndex, key: str, item_id: str) -> list[Row]:
-    order = {card.id: place for place, card in enumerate(index.tables.cards)}
-    rows = index.measurements.get((key, item_id), [])
-    return sorted(rows, key=lambda row: (row["at_s"] or 0.0, row["window_id"], order[row["metric"]]))
+def _ordered(index: TrackIndex, rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["at_s"] or 0.0, row["window_id"], index.order[row["metric"]]))
 
 
-def _score(index: TrackIndex, row: Row) -> Row:
+def _score(index: TrackIndex, found: ItemRows, row: Row) -> Row:
     card = index.tables.card(row["metric"])
-    judgements = index.judgements.get((row["rollout_key"], row["item_id"], row["window_id"]), [])
+    judgements = found.judgements.get((row["rollout_key"], row["window_id"]), [])
     return {
         "id": row["measurement_id"],
         "metric": card.id,

@@ -114,15 +114,38 @@ def make_media(
     )
 
 
+def stored_media(listener_audio: str | None, blobs: BlobStore, folder: Path) -> Media | None:
+    """The system's own audio as it is stored, linked into the report: nothing is decoded, so there are no peaks.
+
+    Raises:
+        KeyError: the blob is not stored.
+    """
+    if listener_audio is None:
+        return None
+    path = f"{MEDIA}/{listener_audio[:24]}.flac"
+    _place_stored(listener_audio, blobs, folder / path)
+    return Media(path=path, duration_s=0.0, heard=None, system=None)
+
+
+def peaks_of(heard: AudioSlice, blobs: BlobStore, peaks_per_s: int) -> str:
+    """``peaks`` of what a system heard, where no file of the report holds it."""
+    return peaks(blobs.read_slice(heard), heard.sample_rate_hz, peaks_per_s)
+
+
+def _place_stored(digest: str, blobs: BlobStore, target: Path) -> None:
+    if target.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if isinstance(blobs.store, FolderStore):
+        _link(blobs.store.path(blobs.key(digest, "flac")), target)
+    else:
+        target.write_bytes(blobs.get(digest, "flac"))
+
+
 def _as_recorded(heard: AudioSlice, *, blobs: BlobStore, folder: Path, peaks_per_s: int) -> Media:
     path = f"{MEDIA}/{heard.source[:24]}.flac"
     target = folder / path
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if isinstance(blobs.store, FolderStore):
-            _link(blobs.store.path(blobs.key(heard.source, "flac")), target)
-        else:
-            target.write_bytes(blobs.get(heard.source, "flac"))
+    _place_stored(heard.source, blobs, target)
     found: tuple[list[bytes], list[bytes]] = ([], [])
     # Blocks of whole seconds, so that peaks of blocks put together are those of the whole.
     for block in files.blocks(target, _PEAK_BLOCK_S):

@@ -91,9 +91,21 @@
     return el("a", { class: "chip" + (known.length ? "" : " chip-missing"), href: address(row, at), title: reason || "open at this second" }, `${metric.title} `, el("b", {}, text));
   }
 
-  load("items").then((data) => {
+  // Metric, value, reason and second of each score stand one after the other, names as numbers.
+  function unpacked(flat, names) {
+    const scores = [];
+    for (let n = 0; n < flat.length; n += 4) scores.push([names[flat[n]], flat[n + 1], flat[n + 2] === null ? null : names[flat[n + 2]], flat[n + 3]]);
+    return scores;
+  }
+
+  Promise.all([load("items"), load("runs")]).then(([data, { names, runs }]) => {
     listing = data;
-    rows = data.items.flatMap((item) => item.runs.map(([system, repeat, outcome, scores]) => ({ item, system, repeat, outcome, scores })));
+    rows = runs.map(([item, system, repeat, outcome, flat]) => {
+      const row = { item: data.items[item], system: names[system], repeat, outcome: names[outcome] };
+      let scores = null;
+      Object.defineProperty(row, "scores", { get: () => (scores = scores || unpacked(flat, names)) });
+      return row;
+    });
     const distinct = (values) => [...new Set(values)].sort().map((value) => [value, words(value)]);
     const used = new Set(rows.map((row) => row.system));
     options(form.elements.track, distinct(data.items.map((item) => item.track)));

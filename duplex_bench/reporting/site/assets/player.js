@@ -182,7 +182,7 @@
       run.media ? el("a", { href: run.media, download: "" }, "Recording (FLAC)") : el("span", { class: "reason" }, "No recording: there is nothing to hear."));
     host.replaceChildren(
       el("div", { class: "player-head" }, el("h1", {}, item.title)),
-      el("p", { class: "quiet" }, `${words(item.track)}, ${words(item.condition)}, ${number(item.live_s, "s")} of input. ` + (item.heard === null ? "What a listener heard from the system; what it heard itself is not in this build." : "Left: what the system heard. Right: what a listener heard from it.")),
+      el("p", { class: "quiet" }, `${words(item.track)}, ${words(item.condition)}, ${number(item.live_s, "s")} of input. ` + (run.alone ? "What a listener heard from the system, without a waveform: of this many runs only examples and a draw play both sides." : item.heard === null ? "What a listener heard from the system; what it heard itself is not in this build." : "Left: what the system heard. Right: what a listener heard from it.")),
       item.gold ? el("p", {}, "Gold answer: ", el("b", {}, item.gold)) : el("span", {}),
       tabs, controls, view.scroller,
       el("p", { class: "keys" }, el("kbd", {}, "space"), " play, ", el("kbd", {}, "\u2190"), " ", el("kbd", {}, "\u2192"), " one second, ", el("kbd", {}, "["), " ", el("kbd", {}, "]"), " windows, ", el("kbd", {}, "1"), "\u2013", el("kbd", {}, "9"), " systems, ", el("kbd", {}, "+"), " ", el("kbd", {}, "\u2212"), " zoom"),
@@ -203,7 +203,7 @@
   function lanes() {
     if (zoom === null) zoom = duration() * 20 > view.scroller.clientWidth ? 2 : 0;
     view.lanes.style.width = ZOOMS[zoom] ? `${Math.max(ZOOMS[zoom] * duration(), view.scroller.clientWidth - 2)}px` : "100%";
-    const heard = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, item.heard === null ? "what the system heard is not in this build" : "left: what the system heard"));
+    const heard = el("div", { class: "lane wave" }, el("span", { class: "lane-name" }, item.heard === null ? "what the system heard is not in this build" : `${run.alone ? "" : "left: "}what the system heard`));
     if (item.heard) heard.prepend(wave(item.heard, "wave-heard"));
     const turns = el("div", { class: "lane marks" }, ...item.turns.filter((turn) => turn[4] && turn[2] >= 0 && turn[2] < duration())
       .map(([who, text, start, end]) => mark("turn", start, end, `${who === "user" ? "" : `${who}: `}${text}`, `${who}, ${number(start, "s")}: ${text}`)));
@@ -223,7 +223,7 @@
       bands.push(band);
     }
     view.lanes.replaceChildren();
-    view.lanes.append(...bands, axis(), windows, heard, turns, ...runLanes(run, item.heard === null ? " " : "right: "), ...(other ? runLanes(other, "") : []), view.playhead);
+    view.lanes.append(...bands, axis(), windows, heard, turns, ...runLanes(run, item.heard === null || run.alone ? " " : "right: "), ...(other ? runLanes(other, "") : []), view.playhead);
     view.lanes.onclick = (event) => {
       const box = view.lanes.getBoundingClientRect();
       seek(((event.clientX - box.left) / box.width) * duration());
