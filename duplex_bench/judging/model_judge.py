@@ -30,6 +30,8 @@ class JudgeSettings:
         second: another judge put to the same questions; it scores nothing, its agreement with the first is reported.
         sentinels: whether a run that judges anything first judges the fixed sentinel questions anew, so that a judge
             that changed behind its name is noticed.
+        later_repeats: whether rollouts after the first repeat are judged too, for the split of variance into windows
+            and runs; they are no part of any estimate. Off, metrics that need a verdict have no such split.
         batch: whether questions go through the vendor's batch endpoint first, at a lower price (sentinels never do).
     """
 
@@ -37,6 +39,7 @@ class JudgeSettings:
     model: ModelSettings | None = None
     second: ModelSettings | None = None
     sentinels: bool = True
+    later_repeats: bool = True
     batch: BatchSettings = field(default_factory=BatchSettings)
 
     def __post_init__(self) -> None:

@@ -7,6 +7,7 @@ import polars as pl
 
 from duplex_bench.reporting.inputs import Table, TrackTables
 from duplex_bench.stages import evaluation
+from duplex_bench.stages.later_repeats import later_verdicts
 from duplex_bench.stages.measured import measured
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import variance_components
@@ -21,8 +22,8 @@ SCHEMA = {
 def repeat_variance(workspace: Workspace, track: TrackTables) -> Table | None:
     """A row a system, condition and metric, over all repeats; None where every stimulus was run once.
 
-    Rollouts of later repeats are scored here by the rules of the first. Metrics that a judge decides have verdicts for
-    the first repeat alone, and stand with that as their reason.
+    Rollouts of later repeats are scored here by the rules of the first, with the verdicts that the judge was asked for.
+    Where it was not (``judge.later_repeats``), metrics that it decides stand with that as their reason.
     """
     if not track.rollouts.filter(pl.col("repeat") > 0).height:
         return None
@@ -47,7 +48,9 @@ def _later(workspace: Workspace, track: TrackTables) -> Iterator[pl.DataFrame]:
     for (system,), mine in track.rollouts.sort("system").group_by("system", maintain_order=True):
         of_system = pl.col("system") == system
         ones = measured(track.items, mine, track.activity.filter(of_system), track.words.filter(of_system), others=True)
-        found, _ = evaluation.scored(workspace, track.track, ones, track.judgements.filter(of_system), str(system))
+        verdicts = later_verdicts(workspace, track.track, str(system))
+        verdicts = track.judgements.clear() if verdicts is None else verdicts
+        found, _ = evaluation.scored(workspace, track.track, ones, verdicts, str(system))
         rows = [
             {
                 "system": system, "condition": one.item.condition, "metric": each.metric,

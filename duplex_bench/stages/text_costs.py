@@ -131,10 +131,12 @@ def _judge(workspace: Workspace, role: str, settings: ModelSettings, systems: in
     recall = sum(item.stimulus.protocol == "recall" for item in items)
     probes = workspace.profile.conversation.recall
     ceiling = 0 if probes.model is None else recall * (1 + probes.heard_ceiling)
-    most = (windows + recall) * systems + ceiling
+    # The second judge is asked about the first repeat alone.
+    repeats = workspace.profile.rollout.repeats if role == "judge" and workspace.profile.judge.later_repeats else 1
+    most = (windows + recall) * systems * repeats + ceiling
     one = question_plan(TextModel(settings, workspace.store))
     # A system that never speaks raises no question, one that always speaks raises all of them.
-    plan = scaled(one, 0, most + len(sentinels()) * systems)
+    plan = scaled(one, 0, most + len(sentinels()) * systems * min(repeats, 2))
     batch = batch_factor(settings.vendor) if workspace.profile.judge.batch.enabled else None
     if batch is not None:
         # Sentinels are asked singly: at the usual price they are few.

@@ -6,11 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from duplex_bench.judging.model_judge import JudgeSettings
 from duplex_bench.stages import conversation, evaluation, summary
+from duplex_bench.stages.later_repeats import with_later_repeats
 from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.report import track_tables
 from duplex_bench.stages.rollouts import rollouts as run_rollouts
+from duplex_bench.stages.text_costs import text_costs
 from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.frames import write_frame
 from duplex_bench.systems.card import SystemCard
 
 pytestmark = pytest.mark.unit
@@ -101,3 +105,107 @@ def test_the_headline_rests_on_the_first_repeat(run):
     assert once.measurements.drop("measurement_id", "rollout_key").equals(
         twice.measurements.drop("measurement_id", "rollout_key")
     )
+
+
+class Judged:
+    """Recall probes asked of a planted system three times, judged by a text model on loopback."""
+
+    def __init__(self, probes, api, verdict_of, **judge):
+        self.api = api
+        profile = probes.workspace.profile
+        settings = api.settings(input_usd_per_million=2.0, output_usd_per_million=8.0)
+        chosen = JudgeSettings("model", settings, sentinels=False, **judge)
+        self.workspace = replace(
+            probes.workspace, profile=replace(profile, rollout=replace(profile.rollout, repeats=3), judge=chosen)
+        )
+        self.items = probes.all_items().filter(pl.col("protocol") == "recall")
+        given = (self.workspace, TRACK)
+        rolled = run_rollouts(*given, self.items, verdict_of.card).frame
+        heard = evaluation.activity(*given, rolled, "early").frame
+        said = verdict_of.spoken(evaluation.words(*given, rolled, "early").frame, rolled)
+        tables = (self.items, rolled, heard, said)
+        first = evaluation.judgements(*given, *tables, "early")
+        self.judged = with_later_repeats(*given, *tables, "early", first)
+        scored = evaluation.measurements(*given, *tables, self.judged.frame, "early").frame
+        estimates, comparisons = summary.aggregate(self.workspace, TRACK, {"early": scored}, None)
+        by_system = {
+            "rollouts": rolled, "activity": heard, "words": said, "judgements": self.judged.frame,
+            "measurements": scored,
+        }  # fmt: skip
+        stored = {name: {"early": frame} for name, frame in by_system.items()}
+        stored |= {"items": self.items, "statistics": estimates.frame, "comparisons": comparisons.frame}
+        self.track = track_tables(TRACK, stored)
+
+    def variance(self):
+        frame = repeat_variance(self.workspace, self.track).frame.filter(pl.col("metric") == "recall_correct")
+        return {row["condition"]: row for row in frame.iter_rows(named=True)}
+
+
+class SaysItsRepeat:
+    """A system of whose answers only the word for the repeat differs; the judge accepts some repeats."""
+
+    numbers = ("first", "second", "third")
+
+    def __init__(self, adapter, accepted):
+        self.accepted = {self.numbers[repeat] for repeat in accepted}
+        self.card = SystemCard(name="early", title="early", family="policy", adapter=adapter, licence="test",
+                               settings={"at_s": [6.0]})  # fmt: skip
+
+    def spoken(self, words, rollouts):
+        repeats = dict(rollouts.select("rollout_key", "repeat").iter_rows())
+        rows = [
+            {**row, "words": [{**word, "text": self.numbers[repeats[row["rollout_key"]]]} for word in row["words"]]}
+            for row in words.iter_rows(named=True)
+        ]
+        return pl.DataFrame(rows, schema=words.schema)
+
+    def __call__(self, prompt, _body):
+        right = any(number in prompt for number in self.accepted)
+        return {"reason": "so it is", "verdict": "correct" if right else "incorrect"}
+
+
+@pytest.fixture
+def judged(probes, quick_engines, text_api):
+    def go(accepted, **judge):
+        system = SaysItsRepeat(quick_engines, accepted)
+        return Judged(probes, text_api("openai", system), system, **judge)
+
+    return go
+
+
+def test_a_judged_metric_has_its_variance_between_runs(judged):
+    found = judged({0, 2})
+    assert set(found.track.measurements.filter(pl.col("metric") == "recall_correct")["value"]) == {1.0}
+    for row in found.variance().values():
+        assert row["n_values"] == 3 * row["n_windows"] == 3 * row["n_repeated"]
+        assert row["mean"] == pytest.approx(2 / 3)
+        assert row["repeats_differ"] == 1.0
+        # Each window has 1, 0, 1: mean square within by hand.
+        assert row["sd_between_runs"] == pytest.approx(np.sqrt((1 / 9 + 4 / 9 + 1 / 9) / 2))
+    assert found.judged.counts["later_repeats_verdicts"] == 2 * found.items.height
+    assert set(found.judged.frame["rollout_key"]) <= set(
+        found.track.rollouts.filter(pl.col("repeat") == 0)["rollout_key"]
+    )
+
+
+def test_later_repeats_are_not_judged_where_the_profile_says_so_and_the_headline_is_the_same(judged):
+    asked = judged({0})
+    left = judged({0}, later_repeats=False)
+    assert len(left.api.seen) < len(asked.api.seen)
+    assert left.judged.frame["verdict"].to_list() == asked.judged.frame["verdict"].to_list()
+    assert all(row["n_repeated"] == 0 and row["reason"] for row in left.variance().values())
+    assert not left.judged.counts.keys() & {"later_repeats_verdicts"}
+
+
+def test_the_plan_counts_the_questions_of_every_repeat(judged):
+    found = judged({0})
+    write_frame(found.workspace.store, found.workspace.table_key((TRACK, "items"), None), found.items)
+    most = {}
+    for later in (True, False):
+        profile = found.workspace.profile
+        changed = replace(profile, judge=replace(profile.judge, later_repeats=later))
+        (cost,) = text_costs(replace(found.workspace, profile=changed), ("early",))
+        most[later] = cost.plan.requests
+    assert most == {True: 3 * found.items.height, False: found.items.height}
+    # No question is put twice, and none beyond the plan.
+    assert len(found.api.seen) <= most[True]

@@ -17,6 +17,7 @@ from duplex_bench.records.items import Track
 from duplex_bench.stages import evaluation, summary
 from duplex_bench.stages import rollouts as rollouts_of
 from duplex_bench.stages.cards import card_of
+from duplex_bench.stages.later_repeats import with_later_repeats
 from duplex_bench.stages.report import PER_SYSTEM, system_infos, track_tables
 
 Frame = pl.DataFrame
@@ -52,10 +53,10 @@ def system_assets(track: Track) -> list[dg.AssetsDefinition]:
 
     @declared("judgements", "Verdicts on answers and on speech where silence was due.", kind="judge", ins=MEASURED)
     def judgements(context: Context, workspace: WorkspaceResource, **stored: Frame) -> Out:
+        opened, system = workspace.open(), context.partition_key
         items, rollouts, activity, words = (stored[name] for name in MEASURED)
-        return reported(
-            evaluation.judgements(workspace.open(), track, items, rollouts, activity, words, context.partition_key)
-        )
+        first = evaluation.judgements(opened, track, items, rollouts, activity, words, system)
+        return reported(with_later_repeats(opened, track, items, rollouts, activity, words, system, first))
 
     @declared(
         "measurements",
