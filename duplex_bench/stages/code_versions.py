@@ -15,7 +15,7 @@ VERSIONS: Mapping[str, int] = {
     "pairs": 1,
     "utterance_speech": 1,
     "scenes": 1,
-    "items": 1,
+    "items": 2,
     "inventory": 1,
     "construction": 1,
     "transcript_reference": 1,
