@@ -463,11 +463,12 @@ def ui(port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000, pro
 def main() -> None:
     """Entry point: bad input ends with one line that names the remedy, not with a stack."""
     from duplex_bench.cli.console import error_console
+    from duplex_bench.storage.secrets import redacted
 
     try:
         app()
     except (ValueError, OSError) as error:
-        error_console.print(f"[bold red]error:[/] {error}", highlight=False)
+        error_console.print(f"[bold red]error:[/] {redacted(str(error))}", highlight=False)
         raise SystemExit(2) from error
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import dagster as dg
 
+from duplex_bench.lib.without_keys import without_keys
 from duplex_bench.records.items import Track
 from duplex_bench.stages import code_versions
 
@@ -40,7 +41,7 @@ def stage_asset(
         partitions: systems, for what belongs to one system.
     """
     wanted = {each: key_of(group, each) for each in ins} | dict(other_ins or {})
-    return dg.asset(
+    declared = dg.asset(
         key=key_of(group, name),
         group_name=group,
         code_version=code_versions.of(group, name),
@@ -50,6 +51,7 @@ def stage_asset(
         deps=[key_of(group, each) for each in after],
         partitions_def=partitions,
     )
+    return lambda function: declared(without_keys(function))
 
 
 def stage_out(group: Track, name: str, description: str, *, kind: str) -> dg.AssetOut:

@@ -12,6 +12,7 @@ import polars as pl
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.inputs import ReportInputError
 from duplex_bench.reporting.places import RECORDS, RELEASE_MARKER, REPORT_MARKER, TABLES_FOLDER
+from duplex_bench.storage.archives import Allowance, ArchiveBombError
 
 Kind = Literal["run", "bundle", "report"]
 
@@ -200,13 +201,18 @@ def _of_track(table: Callable[[], pl.DataFrame], track: str) -> Callable[[], pl.
 def _archive(place: Path) -> Run:
     """The tables of a packed bundle, read in memory: nothing is unpacked."""
     files: dict[str, Callable[[], bytes]] = {}
+    allowance = Allowance(place)
     try:
         with tarfile.open(place, "r:gz") as archive:
             for member in archive:
+                # Also what is passed over is unpacked on the way to the next.
+                allowance.take(member.size)
                 name = member.name.partition("/")[2]
                 stream = archive.extractfile(member) if "/" not in name and member.isfile() else None
                 if stream is not None and name.endswith((".parquet", ".json")):
                     files[name] = _bytes(stream.read())
+    except ArchiveBombError as error:
+        raise ReportInputError(str(error)) from error
     except (tarfile.TarError, EOFError, OSError) as error:
         raise ReportInputError(f"{place} is no readable archive ({error}): fetch it again") from error
     if RELEASE_MARKER not in files:

@@ -1,13 +1,14 @@
 """A profile: every number a run may change, in one frozen object, read from TOML with unknown keys refused."""
 
 import dataclasses
+import re
 import tomllib
 import types
 import typing
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -34,6 +35,7 @@ from duplex_bench.speech.projection.settings import ProjectionSettings
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.textmodels.settings import CallSettings, ModelSettings
 
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # Characters of a wrong value that an error message shows.
 _SHOWN = 60
 
@@ -232,6 +234,11 @@ def parse_profile(table: dict[str, Any], source: str) -> Profile:
         found = repr(first.get("input"))
         shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}..."
         raise ProfileError(f"{source}: key {where}: {first['msg']} (found {shown})") from error
+    # Folders are named by it, and a profile may come from elsewhere.
+    if not _NAME.fullmatch(profile.name):
+        raise ProfileError(
+            f"{source}: key name: {profile.name[:_SHOWN]!r}: use letters, digits, '.', '_' and '-' (to 64)"
+        )
     return profile
 
 

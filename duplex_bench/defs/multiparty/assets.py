@@ -8,6 +8,7 @@ import polars as pl
 from duplex_bench.lib.metadata import reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.lib.stage_asset import key_of, stage_asset, stage_out
+from duplex_bench.lib.without_keys import without_keys
 from duplex_bench.records.items import Track
 from duplex_bench.stages import multiparty, multiparty_construction, multiparty_inventory
 from duplex_bench.stages import transcript_reference as reference
@@ -116,6 +117,7 @@ def construction(
     },
     ins={name: dg.AssetIn(key_of(TRACK, name)) for name in ("pairs", "items")},
 )
+@without_keys
 def transcript_reference(
     workspace: WorkspaceResource, pairs: pl.DataFrame, items: pl.DataFrame
 ) -> Iterator[dg.Output[pl.DataFrame]]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from duplex_bench.stages.release.contents import ReleaseError
+from duplex_bench.storage.archives import Allowance, ArchiveBombError
 
 
 def pack(folder: Path) -> Path:
@@ -40,7 +41,8 @@ def opened(place: Path) -> Iterator[Path]:
     """The folder of a bundle: the folder itself, or a temporary one that an archive is unpacked into.
 
     Raises:
-        ReleaseError: nothing there, no archive, or a member that is no plain file below the archive's one folder.
+        ReleaseError: nothing there, no archive, a member that is no plain file below the archive's one folder, or far
+            more in it than an archive of its size can hold.
     """
     if place.is_dir():
         yield place
@@ -53,6 +55,7 @@ def opened(place: Path) -> Iterator[Path]:
 
 def _unpacked(place: Path, into: Path) -> Path:
     tops: set[str] = set()
+    allowance = Allowance(place)
     try:
         with tarfile.open(place, "r:gz") as tar:
             for member in tar:
@@ -64,6 +67,7 @@ def _unpacked(place: Path, into: Path) -> Path:
                         f"{place}: member {member.name!r} is no plain file inside the bundle: do not use this archive, "
                         "fetch it from where it was published"
                     )
+                allowance.take(member.size)
                 tops.add(path.parts[0])
                 stream = tar.extractfile(member)
                 target = into / path
@@ -71,6 +75,8 @@ def _unpacked(place: Path, into: Path) -> Path:
                 if stream is not None:
                     with target.open("wb") as written:
                         shutil.copyfileobj(stream, written)
+    except ArchiveBombError as error:
+        raise ReleaseError(str(error)) from error
     except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
         raise ReleaseError(f"{place} is no readable archive ({error}): fetch it again") from error
     if len(tops) != 1:
