@@ -1,9 +1,12 @@
 """A whole cluster on this machine: Postgres, object store, Redis, Celery workers, killed and going on."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from importlib.resources import files
+from pathlib import Path
 
 import httpx
 import pytest
@@ -15,6 +18,7 @@ from duplex_bench.cli.cluster.settings import own_services
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3_600)]
 
 COMMAND = [sys.executable, "-m", "duplex_bench.cli.main", "cluster"]
+KEPT_FOLDER = "DUPLEX_BENCH_TEST_CLUSTER"
 SYSTEMS = ["-s", "never-speak", "-s", "always-speak"]
 
 
@@ -23,14 +27,22 @@ def cluster(folder, *words, check=True):
 
 
 @pytest.fixture(scope="module")
-def proved(tmp_path_factory):
-    """The folder of a cluster on which a plain and a killed run came out the same, and what was said."""
-    folder = tmp_path_factory.mktemp("cluster")
+def proved():
+    """The folder of a cluster on which a plain and a killed run came out the same, and what was said.
+
+    KEPT_FOLDER names one to go on in, whose plain run may be finished. It is none of pytest's own folders, which only
+    root may enter: Postgres runs as another user.
+    """
+    kept = os.environ.get(KEPT_FOLDER)
+    folder = Path(kept or tempfile.mkdtemp(prefix="duplex-cluster-"))
+    folder.chmod(0o711)
     try:
         done = cluster(folder, "prove", "--limit", "2", *SYSTEMS, check=False)
         yield folder, done
     finally:
         cluster(folder, "down", check=False)
+        if not kept:
+            shutil.rmtree(folder)
 
 
 def test_a_killed_and_resumed_cluster_gives_the_tables_of_the_plain_run(proved):

@@ -155,7 +155,13 @@ def _not_root(data: Path) -> tuple[list[str], dict[str, str]]:
     except KeyError:
         raise ServiceMissingError("Postgres does not run as root and there is no user postgres: use another") from None
     os.chown(data, user.pw_uid, user.pw_gid)
-    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"], environment
+    as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups", "--"]
+    if _result([*as_user, "test", "-x", str(data)], environment).returncode:
+        raise ValueError(
+            f"user {_POSTGRES_USER}, as whom Postgres runs here, may not enter {data.parent}: choose a --folder whose "
+            "parents others may enter (chmod o+x), or set DUPLEX_BENCH_POSTGRES"
+        )
+    return as_user, environment
 
 
 def _result(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
