@@ -14,7 +14,7 @@ from duplex_bench.cli import graph
 from duplex_bench.cli.console import console, error_console, progress_bars
 from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
-from duplex_bench.stages import corpus, fingerprints, human_windows, progress, reviews
+from duplex_bench.stages import conversation, corpus, fingerprints, human_windows, progress
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.due import failed_items, known_only
 from duplex_bench.stages.stored_run import stored
@@ -216,7 +216,7 @@ def _mark(chosen: Chosen, part: graph.Part) -> str:
         outside["windows"] = human_windows.state(workspace)
     elif part.label.startswith("conversation"):
         outside["corpus"] = corpus.digest(workspace)
-        outside["reviews"] = reviews.digest(workspace.reviews_folder)[0]
+        outside["reviews"] = conversation.observe_reviews(workspace).digest
     reads = [workspace.table_key(tuple(key.path), system) for key, system in part.reads]
     return fingerprints.fingerprint(workspace, part.label, reads, outside)
 

@@ -1,7 +1,7 @@
 """From candidates to points: gates, ranking, cap, judge, draw, and the funnel that counts every loss (P2 App. A)."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,6 +12,8 @@ from duplex_bench.conversation.ranking import RankingSettings, ranking_of
 from duplex_bench.storage.digests import draw_order
 
 _KINDS: tuple[PointKind, PointKind] = ("pause", "turn_end")
+# Stage and rule of what people turned down.
+WINDOW_CHECK = ("window_check", "rejected_by_people")
 NO_JUDGE = "heuristic ranking alone (no judge ran)"
 """What stands in for the judge where none is configured."""
 
@@ -128,10 +130,16 @@ def curate(
     return draw(parts, chosen, judge.judge_id if judge else NO_JUDGE)
 
 
-def draw(parts: Sequence[SessionCuration], settings: CurationSettings, judge: str = NO_JUDGE) -> Curation:
+def draw(
+    parts: Sequence[SessionCuration],
+    settings: CurationSettings,
+    judge: str = NO_JUDGE,
+    rejected: Mapping[str, str] | None = None,
+) -> Curation:
     """The drawn points and the funnel over curated conversations; their order does not matter.
 
-    Points are taken by smallest H(seed, id): one that comes or goes changes at most one other.
+    Points are taken by smallest H(seed, id): one that comes or goes changes at most one other. ``rejected`` says by
+    point id why people rejected a window after hearing it: such a point is not drawn, and the next takes its place.
 
     Raises:
         ValueError: two parts are the same conversation.
@@ -140,8 +148,13 @@ def draw(parts: Sequence[SessionCuration], settings: CurationSettings, judge: st
     twice = [name for name, count in Counter(part.session_id for part in ordered).items() if count > 1]
     if twice:
         raise ValueError(f"session {twice[0]!r} was curated twice: give each conversation once")
-    points = [point for part in ordered for point in part.points]
+    known = [point for part in ordered for point in part.points]
+    refused = rejected or {}
+    points = [point for point in known if point.point_id not in refused]
     rejections = [rejection for part in ordered for rejection in part.rejections]
+    rejections += [
+        _rejected(point, *WINDOW_CHECK, refused[point.point_id]) for point in known if point.point_id in refused
+    ]
     sizes = {"pause": settings.n_pause, "turn_end": settings.n_turn_end}
     taken: set[str] = set()
     for kind in _KINDS:
@@ -158,7 +171,7 @@ def draw(parts: Sequence[SessionCuration], settings: CurationSettings, judge: st
         points=tuple(points),
         drawn=tuple(point for point in points if point.point_id in taken),
         rejections=tuple(rejections),
-        funnel=_funnel(start, rejections, judge),
+        funnel=_funnel(start, rejections, judge, bool(refused)),
         judge=judge,
     )
 
@@ -193,10 +206,14 @@ def _judged(
     return kept, rejections
 
 
-def _funnel(start: Counter[PointKind], rejections: Sequence[CurationRejection], judge: str) -> tuple[FunnelRow, ...]:
+def _funnel(
+    start: Counter[PointKind], rejections: Sequence[CurationRejection], judge: str, checked: bool
+) -> tuple[FunnelRow, ...]:
     lost = Counter((rejection.stage, rejection.rule, rejection.kind) for rejection in rejections)
     steps: list[tuple[str, str, str]] = [(rule.stage, rule.name, "") for rule in RULES]
-    steps += [("rank", "cap", ""), ("judge", "judge_zero", judge), ("draw", "draw", "")]
+    steps += [("rank", "cap", ""), ("judge", "judge_zero", judge)]
+    steps += [(*WINDOW_CHECK, "two people")] if checked else []
+    steps.append(("draw", "draw", ""))
     left = dict(start)
     rows = [FunnelRow("candidates", "labels", 0, 0, start["pause"], start["turn_end"])]
     for stage, rule, note in steps:

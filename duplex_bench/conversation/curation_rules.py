@@ -33,6 +33,8 @@ class CurationSettings:
         n_pause: how many pause points are drawn, None for all (P2 draws 300).
         n_turn_end: how many turn-end points are drawn, None for all (P2 draws 300).
         seed: of the draw (P2 used 0).
+        replace_rejected: whether a window that two people rejected in the window check leaves the draw, so that the
+            next by hash takes its place (P2 evaluated accepted windows only).
     """
 
     min_pause_s: float = 0.6
@@ -50,6 +52,7 @@ class CurationSettings:
     n_pause: int | None = None
     n_turn_end: int | None = None
     seed: int = 0
+    replace_rejected: bool = True
 
     def __post_init__(self) -> None:
         if self.cap_per_kind < 1:

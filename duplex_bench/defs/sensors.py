@@ -15,7 +15,8 @@ _REVIEWS = dg.AssetKey(["conversation", "reviews"])
     job=regenerate_points,
     minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.STOPPED,
-    description="When an approved label review appears or changes: observe the reviews and make labels to items anew.",
+    description="When an approved label review or a rejected window appears or changes: observe the reviews and make "
+    "labels to items anew.",
 )
 def label_review_sensor(
     context: dg.SensorEvaluationContext, workspace: WorkspaceResource
@@ -27,7 +28,7 @@ def label_review_sensor(
         return dg.SkipReason(f"a review cannot be read: {error}")
     if found.digest == context.cursor:
         return dg.SkipReason(f"{found.counts['approved']} approved reviews, as before")
-    if context.cursor is None and not found.counts["approved"]:
+    if context.cursor is None and not (found.counts["approved"] or found.counts["windows_rejected"]):
         # The first look at a folder without reviews: the engine's labels are in force already.
         return dg.SensorResult(cursor=found.digest, skip_reason=dg.SkipReason("no approved review yet"))
     observation = dg.AssetObservation(_REVIEWS, metadata=dict(found.counts), tags={DATA_VERSION_TAG: found.digest})

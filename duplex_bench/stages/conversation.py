@@ -20,7 +20,7 @@ from duplex_bench.conversation.sessions import Session
 from duplex_bench.conversation.stimuli import SessionAudio, StimulusSettings, item_of
 from duplex_bench.records import tables
 from duplex_bench.records.items import Item
-from duplex_bench.stages import corpus, projection, reviews, scoring
+from duplex_bench.stages import corpus, projection, rejected_windows, reviews, scoring
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.stages.items import items_frame, items_of, limited
 from duplex_bench.stages.profile import CorpusSettings
@@ -28,6 +28,7 @@ from duplex_bench.stages.recall_ceiling import text_ceilings
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.session_audio import StoredAudio, audio_key, store_sessions
 from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.frames import frame_of
 from duplex_bench.storage.serial import from_json, to_json
 from duplex_bench.textmodels.model import TextModel
@@ -70,8 +71,12 @@ def observe_sessions(workspace: Workspace) -> Observed:
 
 
 def observe_reviews(workspace: Workspace) -> Observed:
-    """Approved reviews by content."""
-    return Observed(*reviews.digest(workspace.reviews_folder))
+    """Approved reviews and rejected windows by content."""
+    digest, counts = reviews.digest(workspace.reviews_folder)
+    rejected = rejected_windows.rejected_now(workspace)
+    # Why a window was rejected changes no draw.
+    seen = digest_value("reviews", digest, sorted(rejected)) if rejected else digest
+    return Observed(seen, {**counts, "windows_rejected": len(rejected)})
 
 
 def lively_sessions(workspace: Workspace) -> StageResult:
@@ -286,12 +291,13 @@ def _array(pairs: tuple[tuple[float, float], ...]) -> np.ndarray:
     return np.asarray(pairs, dtype=np.float64).reshape(-1, 2)
 
 
-def drawn(workspace: Workspace, candidates_frame: pl.DataFrame) -> Curation:
-    """The draw over all sessions, with its funnel."""
+def drawn(workspace: Workspace, candidates_frame: pl.DataFrame, rejected: Mapping[str, str] | None = None) -> Curation:
+    """The draw over all sessions, with its funnel; without ``rejected`` windows, with those of the stored points."""
     parts = [from_json(SessionCuration, text) for text in candidates_frame["curation"]]
     settings = workspace.profile.conversation
     judge = curation.NO_JUDGE if settings.point_judge is None else judge_id(settings.point_judge.name)
-    return curation.draw(parts, settings.curation, judge)
+    refused = rejected_windows.kept(workspace) if rejected is None else rejected
+    return curation.draw(parts, settings.curation, judge, refused)
 
 
 def funnel_frame(workspace: Workspace, candidates_frame: pl.DataFrame) -> pl.DataFrame:
@@ -300,8 +306,10 @@ def funnel_frame(workspace: Workspace, candidates_frame: pl.DataFrame) -> pl.Dat
 
 
 def points(workspace: Workspace, candidates_frame: pl.DataFrame) -> StageResult:
-    """The points of this run."""
-    found = drawn(workspace, candidates_frame)
+    """The points of this run, without windows that two people rejected."""
+    rejected = rejected_windows.rejected_now(workspace)
+    rejected_windows.keep(workspace, rejected)
+    found = drawn(workspace, candidates_frame, rejected)
     rows = [
         {
             "point_id": point.point_id,
@@ -321,6 +329,7 @@ def points(workspace: Workspace, candidates_frame: pl.DataFrame) -> StageResult:
         "pause": frame.filter(pl.col("kind") == "pause").height,
         "turn_end": frame.filter(pl.col("kind") == "turn_end").height,
         "judge": found.judge,
+        "windows_rejected": sum(rejection.stage == curation.WINDOW_CHECK[0] for rejection in found.rejections),
     }
     return StageResult(frame, counts, preview=funnel_frame(workspace, candidates_frame))
 

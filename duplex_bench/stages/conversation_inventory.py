@@ -137,7 +137,9 @@ def _funnel(workspace: Workspace, candidates: pl.DataFrame) -> Table:
     found = drawn(workspace, candidates)
     left: dict[str, tuple[int, int]] = {}
     for row in found.funnel:
-        name = {"labels": _STAGES[1], "candidates": _STAGES[0], "draw": _STAGES[3]}.get(row.stage, _STAGES[2])
+        name = {"labels": _STAGES[1], "candidates": _STAGES[0], "window_check": _STAGES[3], "draw": _STAGES[3]}.get(
+            row.stage, _STAGES[2]
+        )
         left[name] = (row.n_pause, row.n_turn_end)
     rows = [{"stage": name, "pause_points": left[name][0], "turn_end_points": left[name][1]}
             for name in _STAGES if name in left]  # fmt: skip

@@ -60,11 +60,11 @@ def stored_scores(workspace: Workspace) -> list[PointScore]:
 
 def state(workspace: Workspace) -> str:
     """What people have said about windows so far, by content; empty where there is no log, or none can be read."""
-    log = _log(workspace)
+    log = log_of(workspace)
     return "" if log is None or isinstance(log, str) else digest_value("windows", *log)
 
 
-def _log(workspace: Workspace) -> tuple[list[WindowCheck], list[ListenerAnswer]] | str | None:
+def log_of(workspace: Workspace) -> tuple[list[WindowCheck], list[ListenerAnswer]] | str | None:
     """Verdicts and answers; why they could not be read; None where nobody has opened a review."""
     url = database_url(workspace)
     if url.startswith("sqlite") and DATABASE not in os.environ and not (workspace.data / "review.sqlite").is_file():
@@ -80,7 +80,7 @@ def human_tables(workspace: Workspace, track: TrackTables) -> tuple[list[Table],
     """The tables that the review's log has rows for, and a note where the log could not be read."""
     if track.track != TRACK:
         return [], ""
-    log = _log(workspace)
+    log = log_of(workspace)
     if log is None:
         return [], ""
     if isinstance(log, str):

@@ -127,6 +127,15 @@ def _planted_run():
 # Test modules import them by their names.
 _planted_run()
 _helper("recall_probes")
+_helper("reviewed_chain")
+
+
+@pytest.fixture
+def chain(quick_engines, small_workspace, tmp_path, monkeypatch):
+    """Three short sessions of which three pauses and three turn ends are drawn; nobody has reviewed anything."""
+    monkeypatch.delenv("DUPLEX_BENCH_REVIEW_DATABASE", raising=False)
+    found = _helper("reviewed_chain")
+    return found.Chain(small_workspace(tmp_path, found.TABLE), quick_engines)
 
 
 @pytest.fixture

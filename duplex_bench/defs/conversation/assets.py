@@ -27,7 +27,8 @@ def sessions(workspace: WorkspaceResource) -> dg.ObserveResult:
 @dg.observable_source_asset(
     key=key_of(TRACK, "reviews"),
     group_name=TRACK,
-    description="Approved label reviews, one per session; none is as good as some, the engine's labels then stand.",
+    description="Approved label reviews, one per session, and windows that two people rejected. None is as good as "
+    "some: the engine's labels and the draw then stand.",
 )
 def reviews(workspace: WorkspaceResource) -> dg.ObserveResult:
     """Say which reviews are approved, by content."""
@@ -120,6 +121,7 @@ def candidates(
     "The points of this run, drawn by hash, so that an edit moves only neighbours.",
     kind="table",
     ins=("candidates",),
+    after=("reviews",),
 )
 def points(workspace: WorkspaceResource, candidates: pl.DataFrame) -> dg.Output[pl.DataFrame]:
     """Draw the points."""
