@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -34,9 +35,9 @@ ROOT = Path(__file__).resolve().parents[1]
 PAPERS = Size(systems=12, pairs=2_000, points=1_084, repeats=2)
 SLOPE_LIMIT = 1.15
 GROWTH = {
-    "systems": [Size(n, 60, 60, 1) for n in (2, 4, 8, 16)],
     "items": [Size(2, 60 * n, 60 * n, 1) for n in (1, 3, 9, 18)],
     "repeats": [Size(2, 120, 120, n) for n in (1, 2, 4, 8)],
+    "systems": [Size(n, 60, 60, 1) for n in (2, 4, 8, 16)],
 }
 MEASURED = ("system_cpu_s", "report_cpu_s", "store_bytes", "store_files", "event_bytes", "report_bytes", "peak_bytes")
 
@@ -59,6 +60,8 @@ def simulated(folder: Path, size: Size) -> Run:
     """
     told = folder / "told.json"
     if not told.exists():
+        # Of a run that was interrupted.
+        shutil.rmtree(folder, ignore_errors=True)
         command = [sys.executable, "-m", "benchmarks._simulated_run", str(folder)]
         numbers = [str(number) for number in (size.systems, size.pairs, size.points, size.repeats)]
         done = subprocess.run([*command, *numbers], cwd=ROOT, capture_output=True, text=True, check=False)
