@@ -8,7 +8,7 @@ export OMP_NUM_THREADS := 1
 export HF_HUB_OFFLINE := 1
 export DAGSTER_DISABLE_TELEMETRY := 1
 
-.PHONY: cluster-tools cluster-demo test-cluster help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila test-wires bench ui lock lock-qwen lock-moshi lock-voila lock-wires clean
+.PHONY: audit sbom cluster-tools cluster-demo test-cluster help setup demo test check format test-slow test-browser test-qwen test-models test-moshi test-voila test-wires bench ui lock lock-qwen lock-moshi lock-voila lock-wires clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -101,6 +101,21 @@ cluster-demo: cluster-tools ## the demo on Postgres, object store and two Celery
 
 test-cluster: cluster-tools ## a cluster on this machine, killed and going on (minutes)
 	$(BIN)/python -m pytest -m cluster -n 0
+
+.cache/venv-audit/.installed: requirements/audit.lock
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+audit: setup .cache/venv-audit/.installed ## known vulnerabilities of the locked packages, rules of Dockerfiles, what is installed against the lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps --require-hashes -r requirements/dev.lock
+	.cache/venv-audit/bin/hadolint --failure-threshold warning docker/Dockerfile docker/gpu-system.Dockerfile
+	.cache/venv-audit/bin/python requirements/audit.py
+
+sbom: .cache/venv-audit/.installed ## what the images are made of, in CycloneDX, as .cache/sbom.json
+	cat requirements/cluster.lock requirements/models.lock > .cache/sbom-requirements.txt
+	.cache/venv-audit/bin/cyclonedx-py requirements --output-reproducible --of JSON -o .cache/sbom.json .cache/sbom-requirements.txt
+	@echo .cache/sbom.json
 
 bench: setup ## speed ratios, measured side by side in one run
 	$(BIN)/python -m benchmarks

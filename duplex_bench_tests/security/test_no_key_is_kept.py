@@ -147,13 +147,14 @@ def run(tmp_path_factory):
 
     def reply(prompt, body):
         turn["n"] += 1
+        if turn["n"] % 10 == 0:
+            api.mishaps.append((503, {"error": {"message": f"down, key {loopback.CANARY}", "type": "server_error"}}))
         verdict = "correct" if "spoken request" in prompt else "acknowledgement"
         # A judge that was told nothing of a key cannot say it; its host, which was shown it, can.
         return {"reason": f"host says {loopback.CANARY}", "verdict": verdict}
 
     api = loopback.FakeApi("openai", reply=reply)
     server = loopback.serve(api)
-    api.mishaps.append((400, {"error": {"message": f"bad key {loopback.CANARY}", "type": "invalid_request_error"}}))
     hosts = Servers()
     (root / "canary.toml").write_text(PROFILE.format(url=api.url))
     cards = root / "data" / "systems"
