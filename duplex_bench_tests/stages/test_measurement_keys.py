@@ -19,7 +19,9 @@ pytestmark = pytest.mark.unit
 def measured(item, number, speech):
     words = (TimedWord("fifteén", 6.2, 6.5),) if speech else ()
     intervals = np.array([[6.1, 7.0]]) if speech else np.zeros((0, 2))
-    return Measured(item, f"rollout-{number}", Outcome.COMPLETED, "", 12.0 + number, intervals, intervals,
+    # Speech would need a verdict: here it stands in a rollout that is not scored.
+    outcome = Outcome.TRANSPORT_ERROR if speech else Outcome.COMPLETED
+    return Measured(item, f"rollout-{number}", outcome, "", 12.0 + number, intervals, intervals,
                     Transcript(f"rollout-{number}", words, "none"))  # fmt: skip
 
 
