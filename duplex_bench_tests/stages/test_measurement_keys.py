@@ -27,9 +27,8 @@ def measured(item, number, speech):
 
 def test_the_key_is_the_digest_of_everything(small_workspace, tmp_path):
     workspace = small_workspace(tmp_path)
-    window = Window(
-        "u1", "silence", 5.0, 8.0, {"t_start_s": 3.0, "t_end_s": 4.0}, {"turn_type": "N1", "text": 'a "quoted" line'}
-    )
+    labels = {"turn_type": "N1", "addressee": "B", "speaker": "A", "utterance_id": "u1", "text": 'a "quoted" line'}
+    window = Window("u1", "silence", 5.0, 8.0, {"t_start_s": 3.0, "t_end_s": 4.0}, labels)
     stimulus = Stimulus("multiparty", AudioSlice("s", 0, 24_000, 24_000, "c"))
     items = [Item(f"item-{n}", "multiparty", "c1", "explicit", stimulus, Reference((window,)), "test") for n in (1, 2)]
     ones = [measured(item, number, speech) for item in items for number, speech in ((0, True), (1, False))]
