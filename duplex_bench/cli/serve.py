@@ -27,7 +27,7 @@ PATHS = {
 CARDS = {
     "flm-audio": ("DUPLEX_BENCH_FLM_AUDIO_URL", "flm-audio"),
     "moshi": ("DUPLEX_BENCH_MOSHI_URL", "moshi-server"),
-    "personaplex": ("DUPLEX_BENCH_PERSONAPLEX_URL", "personaplex"),
+    "personaplex": ("DUPLEX_BENCH_PERSONAPLEX_URL", "personaplex-server"),
     "freeze-omni": ("DUPLEX_BENCH_FREEZE_OMNI_URL", "freeze-omni"),
     "minicpm-o-realtime": ("DUPLEX_BENCH_MINICPM_O_URL", "minicpm-o"),
     "minicpm-o-demo": ("DUPLEX_BENCH_MINICPM_O_DEMO_URL", "minicpm-o-demo"),

@@ -167,7 +167,7 @@ def test_odd_pieces_and_a_flood_change_nothing_that_is_heard(protocol, faults):
     assert np.array_equal(result.listener, Bench(protocol).run().listener)
 
 
-@pytest.mark.parametrize("name", ["moshi-server", "personaplex"])
+@pytest.mark.parametrize("name", ["moshi-server", "personaplex-server"])
 def test_a_card_makes_its_system_without_a_connection_and_says_what_it_cannot_do(name):
     card = load_cards(None, plug_ins=False).cards[name].card
     system = load_factory(card.adapter)(dict(card.settings))

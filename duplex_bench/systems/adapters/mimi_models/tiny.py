@@ -8,10 +8,15 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+from duplex_bench.systems.adapters.mimi_models import personaplex_checkpoint
+
 TINY = "tiny"
+# As many as the constant frames of PersonaPlex's preamble need.
+CONSTANT_CODES = 2048
 _CARD = 24
 _CODEC_GAIN = 2.0
 _LM_GAIN = 4.0
@@ -32,24 +37,10 @@ _TEXT = ("hello there how are you today", "i think the answer is no", "what woul
 
 def write(folder: Path, seed: int = 0) -> None:
     """Write the checkpoint of ``seed`` into ``folder``: weights, codec, tokenizer, config."""
-    import sentencepiece
-    import torch
-    from moshi.models import loaders
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
-    torch.manual_seed(seed)
-    config = _mimi_config(loaders)
-    mimi = loaders.get_mimi(None, mimi_config=config, num_codebooks=8)
-    pieces = _tokenizer()
-    lm_config = {**_LM, "text_card": sentencepiece.SentencePieceProcessor(model_proto=pieces).vocab_size()}
-    lm = loaders.get_moshi_lm(None, lm_kwargs=lm_config, device="cpu", dtype=torch.float32)
-    with torch.no_grad():
-        _open_the_codec(mimi)
-        for name, weight in lm.named_parameters():
-            # As initialised, what it hears moves its choices too little to be seen.
-            if "emb" in name or "linear" in name:
-                weight.mul_(_LM_GAIN)
+    mimi, config, lm, lm_config, pieces = _made(seed, {})
     files = {"moshi_name": "model.safetensors", "mimi_name": "mimi.safetensors", "tokenizer_name": "tokenizer.model"}
     save_file(_contiguous(lm), folder / files["moshi_name"])
     save_file(_contiguous(mimi), folder / files["mimi_name"])
@@ -59,6 +50,57 @@ def write(folder: Path, seed: int = 0) -> None:
     # The package looks beside nothing: it takes a codec's config by a full address only.
     described = {**lm_config, **files, "mimi_config_name": f"file://{codec.absolute()}", "model_type": "moshi"}
     (folder / "config.json").write_text(json.dumps(described, indent=1), encoding="utf-8")
+
+
+def write_personaplex(folder: Path, seed: int = 0) -> None:
+    """Write files of PersonaPlex's kind into ``folder``: sixteen heads, attention joined as its own package has it."""
+    from safetensors.torch import save_file
+
+    folder.mkdir(parents=True, exist_ok=True)
+    mimi, config, lm, lm_config, pieces = _made(seed, {"dep_q": 16, "depformer_context": 16, "card": CONSTANT_CODES})
+    save_file(_joined(_contiguous(lm)), folder / personaplex_checkpoint.WEIGHTS)
+    save_file(_contiguous(mimi), folder / personaplex_checkpoint.CODEC)
+    (folder / personaplex_checkpoint.TOKENIZER).write_bytes(pieces)
+    described = {"lm": lm_config, "mimi": config}
+    (folder / personaplex_checkpoint.CONFIG).write_text(json.dumps(described, indent=1), encoding="utf-8")
+
+
+def _made(seed: int, other: dict[str, Any]) -> tuple[Any, dict[str, Any], Any, dict[str, Any], bytes]:
+    """Codec, its config, language model, its config, tokenizer."""
+    import sentencepiece
+    import torch
+    from moshi.models import loaders
+
+    torch.manual_seed(seed)
+    chosen = {**_LM, **other}
+    config = _mimi_config(loaders, chosen["card"])
+    mimi = loaders.get_mimi(None, mimi_config=config, num_codebooks=8)
+    pieces = _tokenizer()
+    lm_config = {**chosen, "text_card": sentencepiece.SentencePieceProcessor(model_proto=pieces).vocab_size()}
+    lm = loaders.get_moshi_lm(None, lm_kwargs=lm_config, device="cpu", dtype=torch.float32)
+    with torch.no_grad():
+        _open_the_codec(mimi)
+        for name, weight in lm.named_parameters():
+            # As initialised, what it hears moves its choices too little to be seen.
+            if "emb" in name or "linear" in name:
+                weight.mul_(_LM_GAIN)
+    return mimi, config, lm, lm_config, pieces
+
+
+def _joined(state: dict[str, Any]) -> dict[str, Any]:
+    """Attention of the depth model as one tensor for all heads."""
+    import torch
+
+    parts: dict[str, list[Any]] = {}
+    rest: dict[str, Any] = {}
+    for name, tensor in state.items():
+        found = re.fullmatch(r"(depformer\..*\.)(in|out)_projs\.\d+\.weight", name)
+        if found is None:
+            rest[name] = tensor
+        else:
+            joined = "in_proj_weight" if found[2] == "in" else "out_proj.weight"
+            parts.setdefault(found[1] + joined, []).append(tensor)
+    return {**rest, **{name: torch.cat(tensors) for name, tensors in parts.items()}}
 
 
 def _open_the_codec(mimi: Any) -> None:
@@ -83,9 +125,9 @@ def _open_the_codec(mimi: Any) -> None:
             book.embedding_sum.normal_().mul_(spread * 0.7**depth).add_(middle if depth == 0 else 0.0)
 
 
-def _mimi_config(loaders: Any) -> dict[str, Any]:
+def _mimi_config(loaders: Any, bins: int) -> dict[str, Any]:
     seanet = {**loaders._seanet_kwargs, "dimension": 32, "n_filters": 4}
-    quantizer = {"dimension": 16, "bins": _CARD, "n_q": 8, "input_dimension": 32, "output_dimension": 32}
+    quantizer = {"dimension": 16, "bins": bins, "n_q": 8, "input_dimension": 32, "output_dimension": 32}
     transformer = {
         **loaders._transformer_kwargs, "d_model": 32, "num_heads": 2, "num_layers": 1, "dim_feedforward": 64,
         "input_dimension": 32, "output_dimensions": [32],
