@@ -92,9 +92,9 @@ test-voila: setup ## Voila's sequence, history and codec on tiny random weights 
 test-wires: setup .cache/venv-wires/.installed ## the vendors' own ends of the protocols against ours (80 MB)
 	$(BIN)/python -m pytest -m wires
 
-# Postgres and Redis are Debian's; the object store and everything else come with the lock file.
+# Postgres, Redis and libfaketime are Debian's; the object store and everything else come with the lock file.
 cluster-tools: setup
-	command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || (apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends postgresql redis-server)
+	command -v redis-server >/dev/null && command -v faketime >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || (apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends postgresql redis-server faketime)
 
 cluster-demo: cluster-tools ## the demo on Postgres, object store and two Celery workers: killed, resumed, compared with a plain run
 	$(BIN)/duplex-bench cluster prove --folder .cache/cluster
