@@ -22,7 +22,8 @@ from duplex_bench.storage.secrets import redacted, secret_values
 from duplex_bench.systems.registry import load_cards
 from duplex_bench.textmodels import access
 
-pytestmark = pytest.mark.slow
+# The report measures voices and a recogniser, which takes minutes on a busy machine.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 ROOT = Path(__file__).parents[2]
 PROFILE = """
