@@ -8,7 +8,7 @@ import time
 from importlib.resources import files
 from pathlib import Path
 
-from duplex_bench.cli.cluster.control import bring_down, bring_up, environment
+from duplex_bench.cli.cluster.control import bring_down, environment
 from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.cluster.settings import listens, own_services
 from duplex_bench.cli.console import console
@@ -41,41 +41,65 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
     console.print(f"plain run: {time.monotonic() - began:.0f} s", highlight=False)
 
     began = time.monotonic()
-    bring_up(root, profile, 2, ["dagster", "gpu"], limit)
+    # In a process of its own, which sees the environment of the caller: this one goes on to name the services in its
+    # own, and what is named there is not started.
+    up = [*command, "cluster", "up", "--folder", ".", "-p", profile, *(["--limit", str(limit)] if limit else [])]
+    subprocess.run(up, cwd=root, check=True)
+    given = dict(os.environ)
     backfill = [*command, "cluster", "backfill", "--folder", ".", "-p", profile, "--wait", *wanted]
-    first = subprocess.Popen(backfill, cwd=root)
+    first = subprocess.Popen(backfill, cwd=root, env=given)
+    try:
+        code = _killed_and_resumed(root, profile, limit, first, up, given)
+    finally:
+        first.kill()
+    for _ in range(MOST_BACKFILLS - 1):
+        if code == 0:
+            break
+        console.print("run again: finished items are kept", highlight=False)
+        code = subprocess.run(backfill, cwd=root, env=given, check=False).returncode
+    if code:
+        return code
+    console.print(f"cluster run, killed and resumed: {time.monotonic() - began:.0f} s", highlight=False)
+    name = open_workspace(profile, root / "data", limit).profile.name
+    before = Side(FolderStore(plain / "data" / "store"), plain / "data")
+    found = compare_tables(name, before, Side(open_store(root / "data"), root / "data"))
+    tell(found)
+    bring_down(root)
+    return 1 if found.different or not found.same_bytes else 0
+
+
+def _killed_and_resumed(
+    root: Path, profile: str, limit: int | None, first: "subprocess.Popen[bytes]", up: list[str], given: dict[str, str]
+) -> int:
+    """Kill parts while rollouts are under way, start them again, wait for the backfill; its exit code.
+
+    Raises:
+        ValueError: the backfill ended before a rollout was seen under way, so that nothing was put to the test.
+    """
     os.environ.update(environment(root, own_services(root), profile, limit))
     store = open_store(root / "data")
 
     def in_rollouts() -> bool:
         return first.poll() is not None or any("rollouts" in pulse.stage and pulse.done for pulse in pulses(store))
 
-    if wait_until(in_rollouts, ROLLOUTS_WITHIN_S) and first.poll() is None:
-        processes = Processes(root / "processes")
-        for name in KILLED:
-            running = processes.running(name)
-            if running is not None:
-                os.kill(running.pid, signal.SIGKILL)
-        # A server whose ports are still held by what it leaves behind would look as if it ran.
-        own = own_services(root)
-        wait_until(lambda: not (processes.running("postgres") or listens(own.postgres_port)), GONE_WITHIN_S)
-        console.print(f"killed during rollouts: {', '.join(KILLED)}; started again", highlight=False)
-        bring_up(root, profile, 2, ["dagster", "gpu"], limit)
-    code = first.wait()
-    for _ in range(MOST_BACKFILLS - 1):
-        if code == 0:
-            break
-        console.print("run again: finished items are kept", highlight=False)
-        code = subprocess.run(backfill, cwd=root, check=False).returncode
-    if code:
-        return code
-    console.print(f"cluster run, killed and resumed: {time.monotonic() - began:.0f} s", highlight=False)
-    name = open_workspace(profile, root / "data", limit).profile.name
-    before = Side(FolderStore(plain / "data" / "store"), plain / "data")
-    found = compare_tables(name, before, Side(store, root / "data"))
-    tell(found)
-    bring_down(root)
-    return 1 if found.different or not found.same_bytes else 0
+    if not wait_until(in_rollouts, ROLLOUTS_WITHIN_S) or first.poll() is not None:
+        raise ValueError("no rollout was seen under way, so nothing was killed: take a new --folder, or more items")
+    processes = Processes(root / "processes")
+    killed = time.monotonic()
+    for name in KILLED:
+        running = processes.running(name)
+        if running is not None:
+            os.kill(running.pid, signal.SIGKILL)
+    # A server whose ports are still held by what it leaves behind would look as if it ran.
+    own = own_services(root)
+    if not wait_until(lambda: not (processes.running("postgres") or listens(own.postgres_port)), GONE_WITHIN_S):
+        raise ValueError("Postgres was killed and its port is still held: see processes/postgres.log")
+    subprocess.run(up, cwd=root, env=given, check=True)
+    console.print(
+        f"killed during rollouts: {', '.join(KILLED)}; started again within {time.monotonic() - killed:.0f} s",
+        highlight=False,
+    )
+    return first.wait()
 
 
 def tell(found: TablesCompared) -> None:
