@@ -12,7 +12,7 @@ from duplex_bench.review.accepted import PointScore, accepted_rows
 from duplex_bench.review.errors import DatabaseLostError
 from duplex_bench.review.judgements import JudgementLog, ListenerAnswer, WindowCheck
 from duplex_bench.review.listeners import human_rows, human_scores
-from duplex_bench.review.store import ReviewStore
+from duplex_bench.review.store import OPEN, ReviewStore
 from duplex_bench.stages import scoring
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
@@ -59,9 +59,15 @@ def stored_scores(workspace: Workspace) -> list[PointScore]:
 
 
 def state(workspace: Workspace) -> str:
-    """What people have said about windows so far, by content; empty where there is no log, or none can be read."""
+    """What people have said about windows and labels so far, by content; empty where there is no log, or none can be
+    read. Of labels, copies that were handed in count: a draft is no answer.
+    """
     log = log_of(workspace)
-    return "" if log is None or isinstance(log, str) else digest_value("windows", *log)
+    if log is None or isinstance(log, str):
+        return ""
+    copies = ReviewStore(database_url(workspace)).copies()
+    handed_in = [(one.copy_id, one.version, one.status) for one in copies if one.status not in OPEN]
+    return digest_value("windows", *log, *([sorted(handed_in)] if handed_in else []))
 
 
 def log_of(workspace: Workspace) -> tuple[list[WindowCheck], list[ListenerAnswer]] | str | None:

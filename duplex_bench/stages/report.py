@@ -15,6 +15,7 @@ from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SweepPlace
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, report_context, scoring
+from duplex_bench.stages.annotator_tables import annotator_tables
 from duplex_bench.stages.boundary_error import boundary_error_tables
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
@@ -155,6 +156,8 @@ def report(
     reviewed = label_review(workspace)
     if reviewed is not None:
         extra.append(reviewed)
+    if any(track.track == "conversation" for track in tracks):
+        extra += annotator_tables(workspace)
     extra += cost_tables(workspace, tracks, cards)
     run_id = digest_value("report", workspace.profile.digest, [table.statistics.write_json() for table in tracks])[:12]
     inputs = ReportInputs(
