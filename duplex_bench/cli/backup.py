@@ -5,6 +5,7 @@ from pathlib import Path
 
 from duplex_bench import __version__
 from duplex_bench.cli.console import console
+from duplex_bench.cli.dagster_home import dagster_home
 from duplex_bench.stages.backup.make import make_backup
 from duplex_bench.stages.backup.manifest import Manifest
 from duplex_bench.stages.backup.restore import checked_backup, restore_backup
@@ -38,7 +39,7 @@ def upgrade(root: Path, data: Path, check_only: bool) -> int:
     """
     import dagster as dg
 
-    home = os.environ.get("DAGSTER_HOME") or str(root)
+    home = os.environ.get("DAGSTER_HOME") or str(dagster_home(root, data))
     os.chdir(home)
     code = _say_tables(open_store(data))
     if check_only:

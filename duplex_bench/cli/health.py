@@ -6,6 +6,7 @@ from pathlib import Path
 import dagster as dg
 
 from duplex_bench.cli.console import console
+from duplex_bench.cli.dagster_home import dagster_home
 from duplex_bench.lib.health.app import create_app
 from duplex_bench.lib.health.checks import StuckRuns, all_looks, look
 from duplex_bench.stages.telemetry.exposition import LOOPBACK, check_address, registry
@@ -24,7 +25,7 @@ def show_health(root: Path, data: Path, host: str, port: int | None) -> int:
         SystemExit: the port is taken.
     """
     # A container's home is named; a checkout's is where its dagster.yaml lies.
-    home = os.environ.get("DAGSTER_HOME") or str(root)
+    home = os.environ.get("DAGSTER_HOME") or str(dagster_home(root, data))
     os.chdir(home)
     store, stuck = open_store(data), StuckRuns()
     with dg.DagsterInstance.from_config(home) as instance:

@@ -1,4 +1,4 @@
-"""Execute parts of the graph in this process, against the checkout's own Dagster instance.
+"""Execute parts of the graph in this process, against the Dagster instance of a data folder.
 
 Runs made here must look like runs made from the UI (job link, re-execution), which needs the origin of the code
 location on the run. Dagster has no public call for that: the private imports are all in this module.
@@ -20,6 +20,7 @@ from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
+from duplex_bench.cli.dagster_home import dagster_home
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 
 CODE_LOCATION = "duplex_bench"
@@ -27,6 +28,7 @@ MODULE = "duplex_bench.definitions"
 REPOSITORY = "__repository__"
 GLOBAL_JOB = "__ASSET_JOB"
 PART_TAG, HOST_TAG, PROCESS_TAG = "duplex_bench/part", "duplex_bench/host", "duplex_bench/process"
+PROFILE_TAG, DATA_TAG = "duplex_bench/profile", "duplex_bench/data"
 _INTERRUPTED = {"DagsterExecutionInterruptedError", "KeyboardInterrupt"}
 _NO_STEP_LOGS = {"module": "dagster._core.storage.noop_compute_log_manager", "class": "NoOpComputeLogManager"}
 
@@ -37,12 +39,13 @@ def _origin(root: Path) -> RemoteRepositoryOrigin:
 
 
 @contextmanager
-def instance_of(root: Path) -> Iterator[dg.DagsterInstance]:
-    """The Dagster instance that ``root/dagster.yaml`` describes; relative folders in it are below ``root``."""
+def instance_of(root: Path, data: Path = Path("data")) -> Iterator[dg.DagsterInstance]:
+    """The Dagster instance of a data folder; relative folders in its settings are below ``root``."""
     os.chdir(root)
+    home = dagster_home(root, data)
     # Output stays in this terminal: a helper process for each step's log would cost more than the step, and print a
     # traceback of its own at Ctrl-C.
-    ref = InstanceRef.from_dir(str(root), overrides={"compute_logs": _NO_STEP_LOGS})
+    ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_STEP_LOGS})
     with dg.DagsterInstance.from_ref(ref) as instance:
         yield instance
 
@@ -94,6 +97,10 @@ def execute(
     checks = {key for key in job.asset_layer.asset_graph.asset_check_keys if key.asset_key in wanted}
     subset = job.get_subset(asset_selection=wanted, asset_check_selection=checks)
     tags = {PART_TAG: label, HOST_TAG: socket.gethostname(), PROCESS_TAG: str(os.getpid())}
+    # Read from where the code location reads them.
+    for tag, variable in ((PROFILE_TAG, "DUPLEX_BENCH_PROFILE"), (DATA_TAG, "DUPLEX_BENCH_DATA")):
+        if told := os.environ.get(variable):
+            tags[tag] = told
     if partition is not None:
         tags["dagster/partition"] = partition
     run = instance.create_run_for_job(

@@ -453,11 +453,15 @@ def health(
 
 
 @app.command()
-def ui(port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000, profile: ProfileOption = "demo") -> None:
-    """Open the Dagster UI on 127.0.0.1 with the runs made here."""
+def ui(
+    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+    profile: ProfileOption = "demo",
+    data: DataOption = Path("data"),
+) -> None:
+    """Open the Dagster UI on 127.0.0.1 with the runs of a data folder."""
     from duplex_bench.cli.ui import serve_ui
 
-    serve_ui(_root(), port, profile)
+    serve_ui(_root(), data, port, profile)
 
 
 def main() -> None:

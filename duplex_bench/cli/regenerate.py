@@ -46,7 +46,7 @@ def regenerate(root: Path, data: Path, profile: str, systems: Sequence[str]) -> 
         from duplex_bench.definitions import defs
 
         keys = [dg.AssetKey(["conversation", name]) for name in REGENERATED]
-        with local_run.instance_of(root) as instance, progress_bars():
+        with local_run.instance_of(root, data) as instance, progress_bars():
             outcome = local_run.execute(defs, instance, root, keys, label="regenerate")
     if not outcome.success:
         error_console.print(f"[red]labels could not be regenerated:[/] {outcome.error}", highlight=False)

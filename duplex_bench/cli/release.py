@@ -29,7 +29,7 @@ def make_release(root: Path, data: Path, profile: str, limit: int | None) -> int
         from duplex_bench.definitions import defs
 
         part = graph.release_part()
-        with local_run.instance_of(root) as instance, progress_bars():
+        with local_run.instance_of(root, data) as instance, progress_bars():
             outcome = local_run.execute(defs, instance, root, part.keys, label=part.label)
     if not outcome.success:
         error_console.print(f"[red]nothing was released:[/] {escape(str(outcome.error))}", highlight=False)

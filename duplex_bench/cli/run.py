@@ -130,7 +130,7 @@ def run_benchmark(
         parts.append(graph.summary_part(chosen.tracks, sorted(chosen.every_card)))
         failed: list[str] = []
         lost: list[str] = []
-        with local_run.instance_of(root) as instance, progress_bars():
+        with local_run.instance_of(root, data) as instance, progress_bars():
             local_run.end_runs_of_dead_processes(instance)
             for part in parts:
                 if part.system is not None and not _meant(chosen, part.system, only):
@@ -177,8 +177,13 @@ def run_benchmark(
         )
         return 1
     console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
-    console.print("[dim]The same runs in the Dagster UI:[/] make ui", highlight=False)
+    console.print(f"[dim]The same runs in the Dagster UI:[/] {_ui_command(root, data)}", highlight=False)
     return 0
+
+
+def _ui_command(root: Path, data: Path) -> str:
+    same = (root / data).resolve() == (root / "data").resolve()
+    return "make ui" if same else f"duplex-bench ui --data {data}"
 
 
 def _meant(chosen: Chosen, system: str, only: str) -> bool:
@@ -250,7 +255,7 @@ def initialise(root: Path, data: Path) -> None:
     (root / data).mkdir(parents=True, exist_ok=True)
     from duplex_bench.cli import local_run
 
-    with local_run.instance_of(root) as instance:
+    with local_run.instance_of(root, data) as instance:
         console.print(f"run database ready, {instance.get_runs_count()} runs", highlight=False)
 
 
@@ -272,7 +277,7 @@ def build_report(
         from duplex_bench.cli import local_run
         from duplex_bench.definitions import defs
 
-        with local_run.instance_of(root) as instance, progress_bars():
+        with local_run.instance_of(root, data) as instance, progress_bars():
             part = graph.summary_part(chosen.tracks, sorted(chosen.every_card))
             outcome = local_run.execute(defs, instance, root, part.keys, label=part.label)
     if not outcome.success:

@@ -1,4 +1,4 @@
-"""``duplex-bench ui``: the Dagster UI of this checkout."""
+"""``duplex-bench ui``: the Dagster UI of a data folder."""
 
 import os
 import socket
@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import NoReturn
 
 from duplex_bench.cli.console import console
+from duplex_bench.cli.dagster_home import dagster_home
 from duplex_bench.cli.run import environment, initialise
 
 HOST = "127.0.0.1"
 
 
-def serve_ui(root: Path, port: int, profile: str) -> NoReturn:
+def serve_ui(root: Path, data: Path, port: int, profile: str) -> NoReturn:
     """The Dagster UI on loopback until it is interrupted or terminated.
 
     This process becomes ``dagster dev``, so that whoever ends it ends the web server, daemon and code server too.
@@ -26,11 +27,13 @@ def serve_ui(root: Path, port: int, profile: str) -> NoReturn:
             probe.bind((HOST, port))
         except OSError as error:
             raise ValueError(f"port {port} is in use: give another with --port, or end what holds it") from error
-    initialise(root, Path("data"))
-    with environment(root, Path("data"), profile):
-        console.print(f"[bold]Dagster UI:[/] http://{HOST}:{port} (Ctrl-C ends it)", highlight=False)
+    initialise(root, data)
+    with environment(root, data, profile):
+        console.print(
+            f"[bold]Dagster UI[/] of {data}, profile {profile}: http://{HOST}:{port} (Ctrl-C ends it)", highlight=False
+        )
         sys.stdout.flush()
-        os.environ["DAGSTER_HOME"] = str(root)
+        os.environ["DAGSTER_HOME"] = str(dagster_home(root, data))
         os.chdir(root)
         command = ["-m", "dagster", "dev", "-h", HOST, "-p", str(port), "-w", "workspace.yaml"]
         os.execv(sys.executable, [sys.executable, *command])

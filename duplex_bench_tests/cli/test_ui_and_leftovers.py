@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import dagster as dg
 import pytest
@@ -22,7 +23,7 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path):
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match=f"port {port} is in use: give another with --port"):
-            serve_ui(tmp_path, port, "demo")
+            serve_ui(tmp_path, Path("data"), port, "demo")
     assert list(tmp_path.iterdir()) == []
 
 
