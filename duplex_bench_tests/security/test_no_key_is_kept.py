@@ -77,7 +77,7 @@ def provider_variables():
     named = set(re.findall(r"\b[A-Z][A-Z0-9_]*(?:_KEY|_TOKEN|_SECRET)\b", Path(access.__file__).read_text()))
     for found in load_cards(None, plug_ins=False).cards.values():
         for needed in found.card.needs_env:
-            named |= {name for name in needed.split("|") if not name.endswith("_URL")}
+            named |= {name for name in needed.split("|") if re.search("KEY|TOKEN|SECRET", name)}
     for path in (ROOT / "duplex_bench").rglob("*.py"):
         named |= set(re.findall(r"\"([A-Z][A-Z0-9_]*_(?:API_KEY|TOKEN|SECRET))\"", path.read_text()))
     return named
@@ -188,14 +188,15 @@ def run(tmp_path_factory):
 
 def test_the_run_did_what_it_was_to_do(run):
     root, _, done, api = run
-    assert [one.returncode for one in done] == [0, 1, 0, 0], [one.stderr[-2000:] for one in done]
+    assert [one.returncode for one in done] == [0, 0, 0, 0], [one.stderr[-2000:] for one in done]
     table = {name: pl.read_parquet(root / f"data/store/tables/canary/multiparty/rollouts/{name}.parquet")
-             for name in ("always-speak", "refused", "broken-off", "in-step")}  # fmt: skip
+             for name in ("always-speak", "refused", "broken-off", "in-step", "at-start")}  # fmt: skip
     assert set(table["always-speak"]["outcome"]) == {"completed"}
     assert set(table["refused"]["outcome"]) <= {"refused", "transport_error"}
-    for name in ("refused", "broken-off", "in-step"):
-        assert "[OPENAI_API_KEY]" in " ".join(table[name]["reason"].to_list()), table[name]["reason"]
-    assert "at-start failed" in done[1].stderr.replace("\n", " ")
+    for name in ("refused", "broken-off", "in-step", "at-start"):
+        # The adapters' wire takes out its own key; what passes it is taken out where it is kept.
+        reasons = " ".join(table[name]["reason"].to_list())
+        assert "[OPENAI_API_KEY]" in reasons or "[removed]" in reasons, reasons
     assert (root / "data/reports/canary/index.html").is_file()
     assert any("Bearer" in str(seen.headers) for seen in api.seen)
     log = (root / "log.jsonl").read_text()
