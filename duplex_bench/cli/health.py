@@ -29,7 +29,7 @@ def show_health(root: Path, data: Path, host: str, port: int | None) -> int:
     os.chdir(home)
     store, stuck = open_store(data), StuckRuns()
     with dg.DagsterInstance.from_config(home) as instance:
-        looks = all_looks(instance, store, data, stuck)
+        looks = all_looks(instance, store, data, stuck, _count_assets)
         if port is None:
             findings = list(look(looks))
             for one in findings:
@@ -45,3 +45,9 @@ def show_health(root: Path, data: Path, host: str, port: int | None) -> int:
         console.print(f"[bold]health:[/] http://{host}:{port} (metrics at /metrics)", highlight=False, soft_wrap=True)
         uvicorn.run(app, host=host, port=port, log_level="warning", server_header=False)
     return 0
+
+
+def _count_assets() -> int:
+    from duplex_bench.definitions import defs
+
+    return len(list(defs.resolve_all_asset_specs()))

@@ -75,10 +75,15 @@ class StuckRuns:
         return "ok", f"{len(found)} runs under way" if found else "no run under way"
 
 
-def all_looks(instance: dg.DagsterInstance, store: ObjectStore, data: Path, stuck: StuckRuns) -> dict[str, Look]:
-    """Every look that makes sense here, by name: a queue where there is a broker, a web server where one is named."""
+def all_looks(
+    instance: dg.DagsterInstance, store: ObjectStore, data: Path, stuck: StuckRuns, count_assets: Callable[[], int]
+) -> dict[str, Look]:
+    """Every look that makes sense here, by name: a queue where there is a broker, a web server where one is named.
+
+    ``count_assets`` loads the code location in this process and says how many assets it has.
+    """
     looks: dict[str, Look] = {
-        "code location": code_location,
+        "code location": lambda: code_location(count_assets),
         "cards": lambda: _cards(data),
         "daemons": lambda: _daemons(instance),
         "run database": lambda: _database(instance),
@@ -106,13 +111,11 @@ def look(looks: dict[str, Look]) -> Iterator[Finding]:
         yield Finding(name, state, redacted(told), time.perf_counter() - began)
 
 
-def code_location() -> tuple[State, str]:
+def code_location(count_assets: Callable[[], int]) -> tuple[State, str]:
     """Whether the assets load: in the web server that is named, else here."""
     web = os.environ.get(WEB_VARIABLE)
     if not web:
-        from duplex_bench.definitions import defs
-
-        return "ok", f"{len(list(defs.resolve_all_asset_specs()))} assets load here"
+        return "ok", f"{count_assets()} assets load here"
     answer = httpx.post(f"{web}/graphql", json={"query": _LOCATIONS}, timeout=20.0)
     answer.raise_for_status()
     found = answer.json()["data"]["workspaceOrError"]

@@ -61,7 +61,9 @@ def place(tmp_path):
 
 def findings(place, stuck=None):
     instance, store, data = place
-    return {one.name: one for one in checks.look(checks.all_looks(instance, store, data, stuck or StuckRuns()))}
+    return {
+        one.name: one for one in checks.look(checks.all_looks(instance, store, data, stuck or StuckRuns(), lambda: 50))
+    }
 
 
 def test_what_is_there_is_ok_and_a_daemon_that_never_beat_is_not(place, monkeypatch):
