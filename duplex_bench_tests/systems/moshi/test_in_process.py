@@ -113,6 +113,16 @@ def test_a_forced_history_replaces_the_priming_frame_and_is_remembered(moshi, un
     assert first_difference(outs, feed(moshi, units, history=told)[0]) is None
 
 
+def test_when_a_word_was_said_is_remembered(moshi, moshi_card, units):
+    early, late = (
+        feed(moshi, units, history=history(1.0, words=(("hello", 0.1, 0.3), ("no", start_s, start_s + 0.1))))[0]
+        for start_s in (0.66, 0.9)
+    )
+    assert first_difference(early, late) is not None
+    assert moshi_card.word_times
+    assert "word_times" in moshi.spec.capabilities
+
+
 def test_words_without_a_frame_left_are_told(moshi, units):
     _, stats = feed(moshi, units[:2], history=history(0.8, words=(("hello there how are you", 0.6, 0.8),)))
     assert any("found no frame" in warning for warning in stats.warnings)

@@ -121,3 +121,15 @@ def test_a_rollout_is_made_of_it(voila):
     assert len(result.listener) == round(1.5 * RATE)
     first = next(event for event in result.events if event["kind"] == "audio")
     assert (first["start_s"], first["model_time_s"]) == (0.0, 0.0)
+
+
+def test_words_of_a_history_are_written_at_their_frames(voila, units):
+    """Each letter is a position of its own on these weights; a stretch of words has two marks."""
+    told = (("yes", 0.2, 0.4), ("no", 0.5, 0.6))
+    bare, written = (feed(voila, [], history=history(1.0, words=words))[1].extra["positions"] for words in ((), told))
+    # A space before each word, as in a sentence.
+    assert written == bare + len(" yes no") + 2
+    outs, _ = feed(voila, units, history=history(1.0, words=told))
+    later, _ = feed(voila, units, history=history(1.0, words=(told[0], ("no", 0.7, 0.8))))
+    assert first_difference(outs, later) is not None
+    assert {"force_history", "word_times"} <= voila.spec.capabilities
