@@ -25,6 +25,7 @@ from duplex_bench.records.audio import AudioSlice, TimedWord
 from duplex_bench.records.items import HistoryTurn, HumanReply, Item, Reference, Stimulus, Window
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.records.score import Judgement
+from duplex_bench.stages import later_scores
 from duplex_bench.stages.evaluation import measurement_row
 from duplex_bench.storage.digests import digest_value, generator_from, stimulus_digest
 from duplex_bench.storage.frames import frame_of
@@ -45,6 +46,7 @@ TEXTS = (
     "I would rather work four long days than five short ones any week.",
 )
 PER_SYSTEM = ("rollouts", "activity", "words", "judgements", "measurements")
+LATER = "later_measurements"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +173,12 @@ def _point(name: str, conversation: str, kind: str, protocol, live_s: float, ref
 
 def _stored(items: list[Item]) -> StoredTrack:
     rows: dict[str, dict[str, list[dict[str, object]]]] = {
-        name: {manner.name: [] for manner in manners()} for name in PER_SYSTEM
+        name: {manner.name: [] for manner in manners()} for name in (*PER_SYSTEM, LATER)
     }
     for item in items:
         for manner in manners():
             for repeat in range(N_REPEATS):
-                _run({name: rows[name][manner.name] for name in PER_SYSTEM}, item, manner, repeat)
+                _run({name: rows[name][manner.name] for name in rows}, item, manner, repeat)
     about = [
         {"item_id": item.item_id, "track": item.track, "cluster": item.cluster, "condition": item.condition,
          "protocol": item.stimulus.protocol, "stimulus_digest": stimulus_digest(item.stimulus),
@@ -185,7 +187,8 @@ def _stored(items: list[Item]) -> StoredTrack:
         for item in items
     ]  # fmt: skip
     kinds = {"rollouts": schemas.ROLLOUTS, "activity": schemas.ACTIVITY, "words": schemas.WORDS,
-             "judgements": schemas.JUDGEMENTS, "measurements": schemas.MEASUREMENTS}  # fmt: skip
+             "judgements": schemas.JUDGEMENTS, "measurements": schemas.MEASUREMENTS,
+             LATER: {name: schemas.MEASUREMENTS[name] for name in later_scores.COLUMNS}}  # fmt: skip
     return StoredTrack(
         frame_of(about, schemas.ITEMS),
         {name: {who: frame_of(part, kinds[name]) for who, part in by_system.items()}
@@ -241,10 +244,8 @@ def _run(rows: dict[str, list[dict[str, object]]], item: Item, manner: Manner, r
          "n_words": len(words), "engine": "drawn",
          "words": [{"text": w.text, "start_s": w.start_s, "end_s": w.end_s, "aligned": True} for w in words]}
     )  # fmt: skip
-    if repeat:
-        return
     verdicts = _verdicts(item, manner, spans, words, rng)
-    rows["judgements"] += [
+    rows["judgements"] += [] if repeat else [
         {"judgement_id": digest_value(key, question), "rollout_key": key, "item_id": item.item_id,
          "window_id": question.split(":")[1], "system": manner.name, "rubric": verdict.rubric, "rubric_version": 1,
          "judge": "drawn", "verdict": verdict.verdict, "reason": verdict.reason, "raw": verdict.raw}
@@ -258,7 +259,11 @@ def _run(rows: dict[str, list[dict[str, object]]], item: Item, manner: Manner, r
                              settings=ScoringSettings())  # fmt: skip
     else:
         found = score_point(item, intervals, words, outcome=outcome, timeline_s=length_s, vectors=None)
-    rows["measurements"] += [measurement_row(manner.name, key, item, one) for one in found]
+    scores = [measurement_row(manner.name, key, item, one) for one in found]
+    if repeat:
+        rows[LATER] += [{name: score[name] for name in later_scores.COLUMNS} for score in scores]
+    else:
+        rows["measurements"] += scores
 
 
 def _verdicts(item: Item, manner: Manner, spans, words: list[TimedWord], rng) -> dict[str, Judgement]:

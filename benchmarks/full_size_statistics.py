@@ -25,10 +25,12 @@ from duplex_bench.reporting.comparisons import pairs_of
 from duplex_bench.reporting.estimates import AggregateSettings
 from duplex_bench.reporting.inputs import SystemInfo
 from duplex_bench.stages import scoring, summary
+from duplex_bench.stages.later_scores import LATER_SCORES
 from duplex_bench.stages.profile import load_profile
 from duplex_bench.stages.report import track_tables
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import multiplicities
+from duplex_bench.storage.frames import write_frame
 
 LIMIT_S, LIMIT_GIB, FLOOR_X_SCIPY = 60.0, 2.0, 20.0
 N_PAIRS = 66
@@ -65,6 +67,9 @@ def stages(folder: Path, told: Path) -> None:
             for table in _full_size.PER_SYSTEM
         }
         stored["items"] = pl.read_parquet(folder / track / "items.parquet")
+        # Scores of later repeats lie in the store, where the stage of the scores keeps them.
+        for path in sorted((folder / track / _full_size.LATER).iterdir()):
+            write_frame(workspace.store, workspace.table_key((track, LATER_SCORES), path.stem), pl.read_parquet(path))
         lap("read")
         estimates, comparisons = summary.aggregate(workspace, track, stored["measurements"], None)
         lap("statistics")

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from duplex_bench.reporting.inputs import Table, TrackTables
-from duplex_bench.stages import evaluation
-from duplex_bench.stages.later_repeats import later_verdicts
-from duplex_bench.stages.measured import measured
+from duplex_bench.stages.later_scores import COLUMNS, kept_later_scores, scored_again
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import variance_components
 
@@ -27,8 +25,9 @@ def repeat_variance(workspace: Workspace, track: TrackTables) -> Table | None:
     """
     if not track.rollouts.filter(pl.col("repeat") > 0).height:
         return None
-    values = pl.concat([track.measurements.select(_COLUMNS), *_later(workspace, track)])
-    rows = [_row(key, part) for key, part in _groups(values)]
+    # A system at a time: the scores of all repeats of all systems together would not fit beside the tables.
+    rows = [_row(key, part) for values in _by_system(workspace, track) for key, part in _groups(values)]
+    rows.sort(key=lambda row: (str(row["condition"]), str(row["metric"]), str(row["system"])))
     return Table(
         f"{track.track}-repeats",
         f"{track.title}: the same stimulus run again",
@@ -40,27 +39,18 @@ def repeat_variance(workspace: Workspace, track: TrackTables) -> Table | None:
     )
 
 
-_COLUMNS = ("system", "condition", "metric", "item_id", "window_id", "value", "reason")
-
-
-def _later(workspace: Workspace, track: TrackTables) -> Iterator[pl.DataFrame]:
-    schema = {name: track.measurements.schema[name] for name in _COLUMNS}
-    for (system,), mine in track.rollouts.sort("system").group_by("system", maintain_order=True):
-        of_system = pl.col("system") == system
-        ones = measured(track.items, mine, track.activity.filter(of_system), track.words.filter(of_system), others=True)
-        verdicts = later_verdicts(workspace, track.track, str(system))
-        verdicts = track.judgements.clear() if verdicts is None else verdicts
-        found, _ = evaluation.scored(workspace, track.track, ones, verdicts, str(system))
-        rows = [
-            {
-                "system": system, "condition": one.item.condition, "metric": each.metric,
-                "item_id": one.item.item_id, "window_id": each.window_id, "value": each.score.value,
-                "reason": each.score.reason,
-            }
-            for one, measurements in found
-            for each in measurements
-        ]  # fmt: skip
-        yield pl.DataFrame(rows, schema=schema)
+def _by_system(workspace: Workspace, track: TrackTables) -> Iterator[pl.DataFrame]:
+    """Scores of all repeats of one system after another; what was not stored with the scores is scored now."""
+    of_rollouts = track.rollouts["system"].unique().to_list()
+    for system in sorted({*of_rollouts, *track.measurements["system"].unique()}):
+        mine = pl.col("system") == system
+        later = kept_later_scores(workspace, track.track, system)
+        if later is None:
+            later = scored_again(
+                workspace, track.track, track.items, track.rollouts.filter(mine), track.activity.filter(mine),
+                track.words.filter(mine), system,
+            )  # fmt: skip
+        yield pl.concat([track.measurements.lazy().filter(mine).select(COLUMNS).collect(), later])
 
 
 def _groups(values: pl.DataFrame) -> Iterator[tuple[tuple[object, ...], pl.DataFrame]]:

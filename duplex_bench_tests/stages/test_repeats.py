@@ -9,6 +9,7 @@ import pytest
 from duplex_bench.judging.model_judge import JudgeSettings
 from duplex_bench.stages import conversation, evaluation, summary
 from duplex_bench.stages.later_repeats import with_later_repeats
+from duplex_bench.stages.later_scores import keep_later_scores, kept_later_scores
 from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.report import track_tables
 from duplex_bench.stages.rollouts import rollouts as run_rollouts
@@ -209,3 +210,17 @@ def test_the_plan_counts_the_questions_of_every_repeat(judged):
     assert most == {True: 3 * found.items.height, False: found.items.height}
     # No question is put twice, and none beyond the plan.
     assert len(found.api.seen) <= most[True]
+
+
+def test_scores_kept_with_the_first_repeat_give_the_same_table_and_are_not_made_again(run, monkeypatch):
+    opened, track = run(2, silenced(1))
+    expected = repeat_variance(opened, track).frame
+    given = (track.items, track.rollouts, track.activity, track.words)
+    keep_later_scores(opened, TRACK, *given, "early")
+    with monkeypatch.context() as patch:
+        patch.setattr(evaluation, "scored", None)
+        assert repeat_variance(opened, track).frame.equals(expected)
+    # A run without repeats in its place leaves none of them behind.
+    once = track.rollouts.filter(pl.col("repeat") == 0)
+    keep_later_scores(opened, TRACK, track.items, once, track.activity, track.words, "early")
+    assert kept_later_scores(opened, TRACK, "early") is None

@@ -18,6 +18,7 @@ from duplex_bench.stages import evaluation, summary
 from duplex_bench.stages import rollouts as rollouts_of
 from duplex_bench.stages.cards import card_of
 from duplex_bench.stages.later_repeats import with_later_repeats
+from duplex_bench.stages.later_scores import keep_later_scores
 from duplex_bench.stages.report import PER_SYSTEM, system_infos, track_tables
 
 Frame = pl.DataFrame
@@ -66,11 +67,10 @@ def system_assets(track: Track) -> list[dg.AssetsDefinition]:
     )
     def measurements(context: Context, workspace: WorkspaceResource, **stored: Frame) -> Out:
         items, rollouts, activity, words, verdicts = (stored[name] for name in (*MEASURED, "judgements"))
-        return reported(
-            evaluation.measurements(
-                workspace.open(), track, items, rollouts, activity, words, verdicts, context.partition_key
-            )
-        )
+        opened, system = workspace.open(), context.partition_key
+        made = evaluation.measurements(opened, track, items, rollouts, activity, words, verdicts, system)
+        keep_later_scores(opened, track, items, rollouts, activity, words, system)
+        return reported(made)
 
     return [rollouts, activity, words, judgements, measurements]
 
