@@ -18,6 +18,8 @@ from duplex_bench.cli.cluster.settings import HOST, OwnServices, listens
 
 READY_WITHIN_S = 60.0
 """A cold disk and a busy machine included (ours)."""
+GONE_WITHIN_S = 30.0
+"""Until the system has cleared a killed process away (ours)."""
 _POSTGRES_USER = "postgres"
 
 
@@ -51,6 +53,8 @@ def start_postgres(processes: Processes, folder: Path, own: OwnServices) -> None
         "unix_socket_directories": "",
         "max_connections": 200,
     }
+    if processes.running("postgres") is None:
+        wait_until(lambda: not _still_named(data), GONE_WITHIN_S)
     flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
     processes.start("postgres", [*as_user, server, "-D", str(data), *flags], environment, folder)
     _ready(processes, "postgres", own.postgres_port)
@@ -132,6 +136,17 @@ def _ready(processes: Processes, name: str, port: int) -> None:
 
     if not wait_until(ready_or_gone, READY_WITHIN_S) or gone:
         raise ValueError(f"{name} did not start: see {processes.log(name)}")
+
+
+def _still_named(data: Path) -> bool:
+    """Whether the process that a killed server left named in its folder is there, be it ended and not yet waited for:
+    Postgres takes that for another server.
+    """
+    try:
+        named = int((data / "postmaster.pid").read_text("ascii").split()[0])
+    except (FileNotFoundError, ValueError, IndexError):
+        return False
+    return Path(f"/proc/{named}").exists()
 
 
 def _postgres_program(name: str) -> str:
