@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -94,9 +96,10 @@ def _write_audio(workspace: Workspace, rollouts: pl.DataFrame, folder: Path) -> 
     import soundfile
 
     folder.mkdir()
-    seconds = 0.0
     rows = rollouts.drop_nulls("listener_audio").unique("listener_audio", keep="first", maintain_order=True)
-    for digest, system, terms in rows.select("listener_audio", "system", "model_licence").iter_rows():
+
+    def write(row: tuple[str, str, str]) -> float:
+        digest, system, terms = row
         samples, rate = workspace.blobs.read_audio(digest)
         with soundfile.SoundFile(
             folder / f"{digest}.flac", "w", samplerate=rate, channels=samples.shape[1], subtype="PCM_16", format="FLAC"
@@ -105,8 +108,11 @@ def _write_audio(workspace: Workspace, rollouts: pl.DataFrame, folder: Path) -> 
             stream.license = OUTPUT_LICENCE
             stream.comment = f"Machine-generated; not for training. Terms of the model: {terms}"
             stream.write(samples)
-        seconds += len(samples) / rate
-    return seconds
+        return len(samples) / rate
+
+    # Reading and encoding run outside the interpreter's lock.
+    with ThreadPoolExecutor(os.cpu_count() or 1) as threads:
+        return sum(threads.map(write, rows.select("listener_audio", "system", "model_licence").iter_rows()))
 
 
 def _write_prompts(folder: Path) -> None:
