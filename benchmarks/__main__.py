@@ -9,7 +9,6 @@ import sys
 
 import benchmarks
 
-
 HOURS = {"paper_size"}
 
 
