@@ -25,6 +25,9 @@ from duplex_bench.storage.object_store import ObjectStore
 BEAT_EVERY_S = 5.0
 STALE_AFTER_S = 45.0
 LOOK_EVERY_S = 1.0
+# A number is deleted only this far behind the newest: who reads a list and is then held up for some takeovers must not
+# find the number that it wants free again.
+NUMBERS_KEPT = 32
 
 
 class LeaseLostError(OSError):
@@ -146,6 +149,9 @@ def _taken(
         numbers = [_number_of(key) for key in store.keys(prefix)]
         last = max(numbers, default=0)
         held = _read(store, _number_key(prefix, last)) if last else None
+        if last and held is None:
+            # It went between the list and the look: the list is old.
+            continue
         now = (last, held or b"")
         if seen is None or now != seen:
             if seen is None and held is not None and not _is_free(held):
@@ -156,9 +162,13 @@ def _taken(
             # A retried request may find its own object there: what is stored decides, not the answer.
             store.put_if_absent(mine, _written(me))
             if _token(_read(store, mine)) == me.token:
-                for number in numbers:
-                    store.delete(_number_key(prefix, number))
-                return last + 1, me
+                # The newest number is never deleted, so a list made now shows whether this one is.
+                if max(_number_of(key) for key in store.keys(prefix)) == last + 1:
+                    for number in numbers:
+                        if number <= last + 1 - NUMBERS_KEPT:
+                            store.delete(_number_key(prefix, number))
+                    return last + 1, me
+                store.delete(mine)
             seen = None
             continue
         pause.wait(times.look_every_s)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from duplex_bench.storage.lease import Lease, LeaseLostError, LeaseTimes, leased
+from duplex_bench.storage.lease import NUMBERS_KEPT, Lease, LeaseLostError, LeaseTimes, leased
 from duplex_bench.storage.object_store import FolderStore
 
 pytestmark = pytest.mark.unit
@@ -23,7 +23,7 @@ def store(request, tmp_path):
 
 def elsewhere(store, **changed):
     """Rewrite the holder as a process of another machine, of which nobody here can tell whether it lives."""
-    key = min(store.keys("leases/stage"))
+    key = max(store.keys("leases/stage"))
     store.put(key, json.dumps({**json.loads(store.get(key)), "began": "another/boot/1", **changed}).encode())
 
 
@@ -45,7 +45,7 @@ def test_a_second_run_waits_until_the_first_gives_it_back(store):
     thread.join(10)
     assert order == ["first", "second"]
     assert told[0].startswith("process ")
-    assert len(list(store.keys("leases/stage"))) == 1
+    assert len(list(store.keys("leases/stage"))) == 2
 
 
 def test_many_who_want_it_at_once_hold_it_one_after_the_other(tmp_path):
@@ -64,6 +64,55 @@ def test_many_who_want_it_at_once_hold_it_one_after_the_other(tmp_path):
     for thread in threads:
         thread.join(60)
     assert most == [1] * 8
+
+
+class HeldUp(FolderStore):
+    """A store whose first create waits until others have held the lease and given it back, ``rounds`` times."""
+
+    def __init__(self, root, rounds, then):
+        super().__init__(root)
+        self.rounds, self.then = rounds, then
+
+    def put_if_absent(self, key, data):
+        rounds, self.rounds = self.rounds, 0
+        others = FolderStore(self.root)
+        for _ in range(rounds):
+            with leased(others, "stage", QUICK):
+                pass
+        if rounds:
+            self.then(others)
+        return super().put_if_absent(key, data)
+
+
+@pytest.mark.parametrize("rounds", [1, 3, NUMBERS_KEPT + 3])
+def test_who_was_held_up_does_not_take_a_number_that_others_have_passed(tmp_path, rounds):
+    with leased(FolderStore(tmp_path), "stage", QUICK):
+        pass
+    holding = []
+
+    def hold(others):
+        holding.append(leased(others, "stage", QUICK))
+        holding[0].__enter__()
+
+    late = HeldUp(tmp_path, rounds, hold)
+    told = []
+
+    def give_back(who):
+        told.append(who)
+        holding[0].__exit__(None, None, None)
+
+    with leased(late, "stage", QUICK, give_back) as lease:
+        lease.check()
+    # Somebody held it when the late one came: it waited for them.
+    assert len(told) == 1
+
+
+def test_few_numbers_are_kept(tmp_path):
+    store = FolderStore(tmp_path)
+    for _ in range(NUMBERS_KEPT + 5):
+        with leased(store, "stage", QUICK):
+            pass
+    assert len(list(store.keys("leases/stage"))) == NUMBERS_KEPT
 
 
 def test_a_killed_process_of_this_machine_is_replaced_at_once(tmp_path):
