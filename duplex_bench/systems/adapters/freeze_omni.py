@@ -17,7 +17,7 @@ from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import from_pcm16, to_pcm16
 from duplex_bench.systems.adapters import socketio
 from duplex_bench.systems.adapters.socketio import Control, Event
-from duplex_bench.systems.adapters.stream_session import AUTOMATIC, Address, StreamSession, settings_from
+from duplex_bench.systems.adapters.stream_session import Address, ServedModel, StreamSession, settings_from
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, websockets
 
 ADDRESS_ENV: Final = "DUPLEX_BENCH_FREEZE_OMNI_URL"
@@ -144,27 +144,8 @@ class FreezeSession(StreamSession):
         return [*begun, PushEvent("audio", response, pcm=pcm)] if len(pcm) else begun
 
 
-class FreezeOmni:
-    """A ``PushSystem`` over a demo server of Freeze-Omni."""
-
-    spec: Spec = SPEC
-    detections: frozenset[Detection] = AUTOMATIC
-
-    def __init__(self, settings: FreezeSettings, connector: Connector) -> None:
-        self.settings = settings
-        self.connector = connector
-
-    @property
-    def virtual_time(self) -> bool:
-        """Whether its server lives in this process's memory."""
-        return self.connector.virtual_time
-
-    def new_push_session(self) -> FreezeSession:
-        """A session over a connection of its own."""
-        return FreezeSession(self.connector, Address(ADDRESS_ENV, self.settings.url))
-
-
-def create(settings: Mapping[str, Any], connector: Connector | None = None) -> FreezeOmni:
+def create(settings: Mapping[str, Any], connector: Connector | None = None) -> ServedModel:
     """Freeze-Omni; raises ValueError for settings that make no sense."""
     made = settings_from(FreezeSettings, settings, "freeze-omni")
-    return FreezeOmni(made, connector or (WEBSOCKET if made.verify_certificate else websockets(verify=False)))
+    chosen = connector or (WEBSOCKET if made.verify_certificate else websockets(verify=False))
+    return ServedModel(SPEC, chosen, lambda: FreezeSession(chosen, Address(ADDRESS_ENV, made.url)))

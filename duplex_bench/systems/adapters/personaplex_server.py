@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from duplex_bench.contract.push import Detection
 from duplex_bench.contract.types import OpenRequest, Spec, TransportError, UnsupportedError
 from duplex_bench.systems.adapters.opus_chat import OpusChatSession
-from duplex_bench.systems.adapters.stream_session import AUTOMATIC, Address, settings_from
+from duplex_bench.systems.adapters.stream_session import Address, ServedModel, settings_from
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, WireClosedError
 
 ADDRESS_ENV: Final = "DUPLEX_BENCH_PERSONAPLEX_URL"
@@ -82,26 +82,7 @@ class PersonaPlexSession(OpusChatSession):
         )
 
 
-class PersonaPlexServer:
-    """A ``PushSystem`` over a server of PersonaPlex, which serves one client at a time."""
-
-    spec: Spec = SPEC
-    detections: frozenset[Detection] = AUTOMATIC
-
-    def __init__(self, settings: PersonaPlexSettings, connector: Connector = WEBSOCKET) -> None:
-        self.settings = settings
-        self.connector = connector
-
-    @property
-    def virtual_time(self) -> bool:
-        """Whether its server lives in this process's memory."""
-        return self.connector.virtual_time
-
-    def new_push_session(self) -> PersonaPlexSession:
-        """A session over a connection of its own."""
-        return PersonaPlexSession(self.settings, self.connector)
-
-
-def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> PersonaPlexServer:
-    """PersonaPlex's server; raises ValueError for settings that make no sense."""
-    return PersonaPlexServer(settings_from(PersonaPlexSettings, settings, "personaplex"), connector)
+def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> ServedModel:
+    """PersonaPlex's server, which serves one client at a time; raises ValueError for settings that make no sense."""
+    made = settings_from(PersonaPlexSettings, settings, "personaplex")
+    return ServedModel(SPEC, connector, lambda: PersonaPlexSession(made, connector))

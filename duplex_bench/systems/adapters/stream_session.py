@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from duplex_bench.contract.push import Detection, PushEvent, RefusedError
+from duplex_bench.contract.push import Detection, PushEvent, PushSession, RefusedError
 from duplex_bench.contract.types import (
     OpenRequest,
     SessionStats,
@@ -18,7 +18,7 @@ from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.adapters.wire import Connector, Secret, Wire, WireClosedError, as_message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 NO_KEY: Final = Secret("")
 AUTOMATIC: Final[frozenset[Detection]] = frozenset({"automatic"})
@@ -42,6 +42,32 @@ class Address:
         if not url:
             raise RefusedError(f"no address of the server: set {self.env}, such as ws://127.0.0.1:8998")
         return url.replace("http", "ws", 1) if url.startswith("http") else url
+
+
+class ServedModel:
+    """A ``PushSystem`` over a server of a model that takes the floor by itself.
+
+    Args:
+        spec: Of the system.
+        connector: How the server is reached.
+        new_session: Makes a session over a connection of its own.
+    """
+
+    detections: frozenset[Detection] = AUTOMATIC
+
+    def __init__(self, spec: Spec, connector: Connector, new_session: "Callable[[], PushSession]") -> None:
+        self.spec = spec
+        self.connector = connector
+        self._new_session = new_session
+
+    @property
+    def virtual_time(self) -> bool:
+        """Whether its server lives in this process's memory."""
+        return self.connector.virtual_time
+
+    def new_push_session(self) -> PushSession:
+        """A session over a connection of its own."""
+        return self._new_session()
 
 
 class StreamSession:
