@@ -10,7 +10,7 @@ again from its copy, so that nothing is computed or paid for twice.
 
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
 from duplex_bench.storage.object_store import FolderStore, StorageFullError
@@ -60,7 +60,7 @@ class CachedStore:
         if not self._keep(key, data):
             # Without a copy a lost write could not be made again later.
             return self.remote.put_if_absent(key, data)
-        written = self.remote.create_unseen(key, data)
+        written = self.remote.create_unseen(key, data, sha256=PurePosixPath(key).name.split(".")[0])
         if written is None:
             return False
         self._unseen.add(key, written)

@@ -1,9 +1,10 @@
 """An object store in an S3-compatible bucket, through boto3.
 
 What a reader sees is whole: S3 shows an object when its upload is complete. What a writer is told is checked: the body
-travels with its MD5, which is signed, and every object that was written is looked up once, so that a store that says
-yes and keeps nothing is found out while the bytes are still at hand: at once, or, after ``create_unseen``, many
-together. Errors of the network or the store are OSErrors, as with a folder, so that an item fails and the run goes on.
+travels with its MD5, which is signed, or with the SHA-256 that names it and that the store then confirms; and every
+object that was written is looked up once, so that a store that says yes and keeps nothing is found out while the bytes
+are still at hand: at once, or, after ``create_unseen``, many together. Errors of the network or the store are OSErrors,
+as with a folder, so that an item fails and the run goes on.
 """
 
 import base64
@@ -74,6 +75,7 @@ class S3Store:
         session = boto3.session.Session()
         # Its own parser of dates takes two thirds of the time of a listing.
         session._session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=_moment)
+        self._takes_sha256 = True
         self._client: Any = session.client(
             "s3",
             config=Config(
@@ -81,7 +83,7 @@ class S3Store:
                 connect_timeout=chosen.connect_timeout_s,
                 read_timeout=chosen.read_timeout_s,
                 max_pool_connections=chosen.connections,
-                # Not every S3-compatible store knows the newer checksums; the MD5 of every body is sent instead.
+                # Not every S3-compatible store knows the newer checksums; an MD5 is sent, or a SHA-256 that is at hand.
                 request_checksum_calculation="when_required",
                 response_checksum_validation="when_required",
                 # Over plain HTTP the body would be hashed a second time; its MD5 is in a header that is signed.
@@ -138,13 +140,15 @@ class S3Store:
                 return True
         raise WriteLostError(f"{self._address(key)}: the store confirms the write and has not got it: look at its logs")
 
-    def create_unseen(self, key: str, data: bytes) -> Written | None:
+    def create_unseen(self, key: str, data: bytes, sha256: str = "") -> Written | None:
         """Write an object unless one is there, and do not look it up: the caller hands the answer to ``not_as_written``
         before anything names the object. None where one was there. Raises what ``put`` raises, but WriteLostError.
+
+        ``sha256`` is the hexadecimal digest of ``data``, where it is known: it then travels in place of an MD5.
         """
         if len(data) >= LOOK_FIRST_BYTES and self.exists(key):
             return None
-        tag = self._send(key, data, {"IfNoneMatch": "*"})
+        tag = self._send(key, data, {"IfNoneMatch": "*"}, sha256)
         return None if tag is None else Written(len(data), tag)
 
     def not_as_written(self, written: Mapping[str, Written]) -> set[str]:
@@ -288,15 +292,29 @@ class S3Store:
         head = self._head(key)
         return head is not None and int(head["ContentLength"]) == len(data) and str(head["ETag"]) == tag
 
-    def _send(self, key: str, data: bytes, condition: dict[str, str]) -> str | None:
+    def _send(self, key: str, data: bytes, condition: dict[str, str], sha256: str = "") -> str | None:
         """One upload; the entity tag the store gave it, or None where a condition was not met."""
-        send = self._in_parts if len(data) > MULTIPART_BYTES else self._whole
         try:
-            return send(self._name(key), data, condition)
+            if len(data) > MULTIPART_BYTES:
+                return self._in_parts(self._name(key), data, condition)
+            if sha256 and self._takes_sha256:
+                return self._with_sha256(self._name(key), data, condition, sha256)
+            return self._whole(self._name(key), data, condition)
         except _failures() as error:
             if condition and _code(error) in _THERE:
                 return None
             _give_up(error, f"write {self._address(key)}")
+
+    def _with_sha256(self, name: str, data: bytes, condition: dict[str, str], sha256: str) -> str:
+        """The digest is at hand, and an MD5 would be one more pass over the bytes. A store that does not confirm it
+        has not looked: the same bytes go again, with their MD5, and so does all that follows.
+        """
+        checksum = base64.b64encode(bytes.fromhex(sha256)).decode()
+        answer = self._client.put_object(Bucket=self.bucket, Key=name, Body=data, ChecksumSHA256=checksum, **condition)
+        if answer.get("ChecksumSHA256") == checksum:
+            return str(answer["ETag"])
+        self._takes_sha256 = False
+        return self._whole(name, data, {})
 
     def _whole(self, name: str, data: bytes, condition: dict[str, str]) -> str:
         answer = self._client.put_object(Bucket=self.bucket, Key=name, Body=data, ContentMD5=_md5(data), **condition)

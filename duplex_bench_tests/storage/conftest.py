@@ -53,7 +53,8 @@ class FaultProxy(ThreadingHTTPServer):
 
     Faults: ``error`` (503), ``lost`` (a write is confirmed and dropped), ``cut`` (the answer breaks off), ``slow`` (no
     answer until the client gives up), ``drop`` (the connection closes), ``full`` (507), ``unsaid`` (the write is made
-    and the connection closes before the answer).
+    and the connection closes before the answer), ``damaged`` (a byte of the body is another on arrival),
+    ``unconfirmed`` (no checksum comes back, as from a store that does not know them).
     """
 
     daemon_threads = True
@@ -104,8 +105,12 @@ class _Passing(BaseHTTPRequestHandler):
         if fault == "lost":
             import hashlib
 
-            self._answer(200, [("ETag", f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')], b"")
+            told = [("ETag", f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"')]
+            told += [pair for pair in self.headers.items() if pair[0].lower() == "x-amz-checksum-sha256"]
+            self._answer(200, told, b"")
             return
+        if fault == "damaged":
+            body = body[:-1] + bytes([body[-1] ^ 1])
         connection = http.client.HTTPConnection("127.0.0.1", self.server.target_port)
         headers = {name: value for name, value in self.headers.items() if name.lower() != "expect"}
         connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -123,6 +128,8 @@ class _Passing(BaseHTTPRequestHandler):
             for pair in answer.getheaders()
             if pair[0].lower() not in {"connection", "transfer-encoding", "content-length"}
         ]
+        if fault == "unconfirmed":
+            kept = [pair for pair in kept if not pair[0].lower().startswith("x-amz-checksum")]
         length = answer.getheader("Content-Length") if self.command == "HEAD" else None
         self._answer(answer.status, kept, data, length, cut=fault == "cut")
 

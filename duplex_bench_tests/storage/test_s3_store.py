@@ -127,6 +127,25 @@ def test_a_store_that_loses_every_write_is_found_out(faulty, proxy):
         BlobStore(faulty).put(b"audio", "flac")
 
 
+@pytest.mark.parametrize("in_many", [True, False])
+def test_what_is_damaged_on_the_way_is_refused(faulty, proxy, tmp_path, in_many):
+    store = CachedStore(faulty, tmp_path / "copies") if in_many else faulty
+    proxy.fault = lambda method, _path: "damaged" if method == "PUT" else None
+    with pytest.raises(StoreUnavailableError, match="BadDigest"):
+        BlobStore(store).put(b"audio", "flac")
+    assert list(faulty.keys(".")) == []
+
+
+def test_a_store_that_does_not_know_checksums_gets_an_md5(faulty, proxy, tmp_path):
+    proxy.fault = lambda method, _path: "unconfirmed" if method == "PUT" else None
+    store = CachedStore(faulty, tmp_path / "copies")
+    digests = [BlobStore(store).put(f"audio {number}".encode(), "flac") for number in range(3)]
+    store.settle()
+    assert [BlobStore(faulty).get(digest, "flac") for digest in digests] == [b"audio 0", b"audio 1", b"audio 2"]
+    # The first goes twice, and the rest as the first turned out.
+    assert sum(method == "PUT" for method, *_ in proxy.seen) == 4
+
+
 def test_a_store_that_is_away_or_full_is_an_error_of_the_item(faulty, proxy):
     proxy.fault = lambda method, _path: "error" if method == "PUT" else None
     with pytest.raises(StoreUnavailableError, match="run the same again"):
@@ -139,7 +158,7 @@ def test_a_store_that_is_away_or_full_is_an_error_of_the_item(faulty, proxy):
 def test_a_store_without_conditional_writes_is_refused(s3, monkeypatch):
     s3.check_conditions()
     send = s3._send
-    monkeypatch.setattr(s3, "_send", lambda key, data, _condition: send(key, data, {}))
+    monkeypatch.setattr(s3, "_send", lambda key, data, _condition, *_: send(key, data, {}))
     with pytest.raises(ValueError, match="ignores If-None-Match"):
         s3.check_conditions()
     assert list(s3.keys("probe")) == []
