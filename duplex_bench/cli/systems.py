@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 from rich.table import Column, Table
 
 from duplex_bench.cli.console import console, error_console
@@ -31,7 +32,15 @@ def listed(context: typer.Context, data: DataOption = Path("data")) -> None:
 
 @app.command()
 def check(
-    name: NameArgument,
+    name: Annotated[str, typer.Argument(help="The system, by its card's name.")] = "",
+    every: Annotated[bool, typer.Option("--all", help="Every card that can be run here, without paying.")] = False,
+    loopback: Annotated[
+        bool,
+        typer.Option(
+            "--loopback",
+            help="With --all: cards whose server is not here too, against our server of its protocol (minutes).",
+        ),
+    ] = False,
     paid: Annotated[
         bool, typer.Option("--paid", help="Agree that a hosted system is opened about twenty times, for minutes.")
     ] = False,
@@ -40,13 +49,52 @@ def check(
 ) -> None:
     """Try every rule of the contract on a system; 0 if it keeps those that must be kept. The report shows the level."""
     from duplex_bench.cli.root import root
+
+    if every == bool(name):
+        raise ValueError("systems check: name one system, or give --all")
+    if every and paid:
+        raise ValueError("systems check --all never pays: check hosted systems one by one with --paid")
+    if loopback and not every:
+        raise ValueError("systems check: --loopback belongs to --all")
+    folder = root() / data
+    raise typer.Exit(_check_every(folder, loopback, as_json) if every else _check_one(folder, name, paid, as_json))
+
+
+def _check_every(folder: Path, loopback: bool, as_json: bool) -> int:
+    import json
+
+    from duplex_bench.cli.check_all import PASSED_OVER, Checked, check_all
+    from duplex_bench.stages.cards import readable_cards
+    from duplex_bench.storage.places import open_store
+
+    def say(one: Checked) -> None:
+        if one.level != PASSED_OVER:
+            error_console.print(f"[dim]{one.system}: {one.level}, {one.took_s:.0f} s[/]", highlight=False)
+
+    cards, errors = readable_cards(folder / "systems")
+    found = check_all(cards, folder, open_store(folder), loopback=loopback, say=say)
+    if as_json:
+        typer.echo(json.dumps([one.as_data() for one in found], indent=1))
+    else:
+        table = Table(Column("system", no_wrap=True), "held against", "level", "broken", "not applicable", "said")
+        for one in found:
+            colour = "red" if one.failed else "dim" if one.level == PASSED_OVER else "green"
+            level = f"[{colour}]{one.level}[/]"
+            cells = [", ".join(one.broken), ", ".join(one.not_applicable), "\n".join(one.told)]
+            table.add_row(one.system, one.against, level, *map(escape, cells))
+        console.print(table)
+    for error in errors:
+        error_console.print(f"[red]skipped[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
+    return 1 if errors or any(one.failed for one in found) else 0
+
+
+def _check_one(folder: Path, name: str, paid: bool, as_json: bool) -> int:
     from duplex_bench.stages.cards import card_named
     from duplex_bench.stages.conformance import examine_card, level_text
     from duplex_bench.storage.places import open_store
     from duplex_bench.storage.serial import to_json
     from duplex_bench.systems.card import missing_env
 
-    folder = root() / data
     card = card_named(folder / "systems", name)
     missing = missing_env(card, os.environ)
     if missing:
@@ -61,10 +109,10 @@ def check(
         for result in found.examination.results:
             colour = _COLOURS[result.status]
             shown = f"[{colour}]{result.status.replace('_', ' ')}[/]"
-            table.add_row(result.rule, result.level, shown, "\n".join(result.messages))
+            table.add_row(result.rule, result.level, shown, escape("\n".join(result.messages)))
         console.print(table)
         console.print(_verdict(name, level_text(found)), highlight=False, soft_wrap=True)
-    raise typer.Exit(0 if found.examination.level else 1)
+    return 0 if found.examination.level else 1
 
 
 def _verdict(name: str, level: str) -> str:

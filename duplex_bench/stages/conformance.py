@@ -34,13 +34,14 @@ class StoredExamination:
     examination: Examination
 
 
-def examine_card(card: SystemCard, data: Path, store: ObjectStore) -> StoredExamination:
+def examine_card(card: SystemCard, data: Path, store: ObjectStore, *, keep: bool = True) -> StoredExamination:
     """Open the system of ``card``, try every rule with a spoken question, and keep what came of it.
 
     Args:
         card: With its paths resolved.
         data: Data folder; the contract's archive is kept below it.
         store: Cache of engines, and where the result is kept.
+        keep: False where the report must not show it: the card was pointed at a server that is not the system's.
 
     Raises:
         SystemStartError: The system could not be made.
@@ -48,7 +49,8 @@ def examine_card(card: SystemCard, data: Path, store: ObjectStore) -> StoredExam
     with open_system(card, store=store, cache_folder=data / "cache") as system:
         found = examine(system, _question(system, store), policy=card.family == "policy")
     kept = StoredExamination(card.name, card.execution_digest(), datetime.now(UTC).isoformat(timespec="seconds"), found)
-    store.put(_key(card), to_json(kept).encode())
+    if keep:
+        store.put(_key(card), to_json(kept).encode())
     return kept
 
 

@@ -13,6 +13,7 @@ from duplex_bench.contract.types import OpenRequest, SessionStats, Spec, Unsuppo
 from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
 from duplex_bench.rollout import realtime
 from duplex_bench.rollout.listener import RolloutResult
+from duplex_bench.rollout.pacing import PacingRule
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.rollout.virtual_time import VirtualTimeLoop
@@ -22,6 +23,8 @@ from duplex_bench.systems.probes.contract_rules import unsupported_requests
 Result = TypeVar("Result")
 
 _LISTEN_S: Final = 6.0
+# Whether frames go out in time is a matter of this machine, which a run measures; what is tried here is the system.
+_SETTINGS: Final = realtime.RealtimeSettings(PacingRule(1000.0, 10_000.0))
 _TURN_PLAN: Final = StreamPlan(0.0, stop_after_silence_s=2.0, cap_s=15.0, reply_due=True)
 
 
@@ -84,7 +87,7 @@ class _TappedSession:
 
 def _rollout(bench: PushBench, live: Samples, plan: StreamPlan) -> tuple[RolloutResult, _Tapped]:
     tap = _Tapped(bench.system)
-    return realtime.run(tap, request(), live, bench.system.spec.in_rate_hz, plan), tap
+    return realtime.run(tap, request(), live, bench.system.spec.in_rate_hz, plan, _SETTINGS), tap
 
 
 def _in_loop(system: PushSystem, program: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
