@@ -21,6 +21,7 @@ PART_OF = {
     "kombu": "dagster-celery",
     "httpx2": "openai",
 }
+NAME = re.compile(r"[A-Za-z0-9._-]+")
 # Run in environments of their own, each with a lock.
 FOREIGN_ROOMS = ("systems/adapters/mimi_models", "systems/adapters/voila", "speech/workers")
 
@@ -44,17 +45,18 @@ def imported():
                     yield top, path.relative_to(ROOT).as_posix()
 
 
-def plain(name):
-    return re.sub(r"[-_.]+", "-", name).lower()
+def plain(written):
+    """The name in a requirement, a pin or a distribution, as indexes compare names."""
+    return re.sub(r"[-_.]+", "-", NAME.match(written).group()).lower()
+
+
+def project():
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def test_every_import_is_declared():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    written = [
-        *project["dependencies"],
-        *(line for lines in project["optional-dependencies"].values() for line in lines),
-    ]
-    declared = {plain(re.split(r"[\[=<>!~ ]", line)[0]) for line in written}
+    extras = [line for lines in project()["optional-dependencies"].values() for line in lines]
+    declared = {plain(line) for line in [*project()["dependencies"], *extras]}
     carried_by = packages_distributions()
     missing = {
         (top, path)
@@ -65,13 +67,10 @@ def test_every_import_is_declared():
 
 
 def test_every_run_time_requirement_of_the_project_is_locked():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     locked = {
-        plain(found.group(1))
+        plain(line)
         for name in ("dev.lock", "models.lock")
-        for found in re.finditer(
-            r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==", (ROOT / "requirements" / name).read_text("utf-8"), re.M
-        )
+        for line in (ROOT / "requirements" / name).read_text(encoding="utf-8").splitlines()
+        if "==" in line and NAME.match(line)
     }
-    wanted = {plain(re.split(r"[\[=<>!~ ]", line)[0]) for line in project["dependencies"]}
-    assert wanted <= locked
+    assert {plain(line) for line in project()["dependencies"]} <= locked
