@@ -1,6 +1,6 @@
 """``duplex-bench regenerate``: labels to items anew after a review, and exactly what that changed."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import dagster as dg
@@ -9,7 +9,7 @@ from rich.table import Table
 
 from duplex_bench.cli.console import console, error_console, progress_bars
 from duplex_bench.cli.run import choose, environment
-from duplex_bench.stages import regeneration, reviews
+from duplex_bench.stages import regeneration, rejected_windows, reviews
 
 # What hangs on a label, in the order in which it is made; the job regenerate_points makes the same.
 REGENERATED = (
@@ -56,6 +56,7 @@ def regenerate(root: Path, data: Path, profile: str, systems: Sequence[str]) -> 
         raise ValueError("the items were made but their table is not there: run duplex-bench doctor")
     found = regeneration.compare(before, after)
     console.print(f"{len(approved)} approved reviews in {workspace.reviews_folder}", highlight=False, soft_wrap=True)
+    _tell_rejected(rejected_windows.kept(workspace))
     console.print(_summary(found))
     changed = found.frame.filter(pl.col("change") != "unchanged")
     if changed.height:
@@ -80,6 +81,14 @@ def _summary(found: regeneration.Regenerated) -> Table:
     for change, number in found.counts.items():
         table.add_row(change, str(number), _MEANING[change])
     return table
+
+
+def _tell_rejected(rejected: Mapping[str, str]) -> None:
+    """The windows that people took out of the draw, each with why."""
+    if rejected:
+        console.print(f"{len(rejected)} windows rejected by two people, out of the draw:", highlight=False)
+    for point_id, reason in rejected.items():
+        console.print(f"  {point_id}  {reason or 'no reason given'}", highlight=False, soft_wrap=True)
 
 
 def _tell_changed(frame: pl.DataFrame, stored: str) -> None:

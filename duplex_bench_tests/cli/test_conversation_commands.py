@@ -3,7 +3,8 @@
 import pytest
 from typer.testing import CliRunner
 
-from duplex_bench.cli import main
+from duplex_bench.cli import main, regenerate
+from duplex_bench.cli.console import console
 
 pytestmark = pytest.mark.unit
 
@@ -39,3 +40,17 @@ def test_regeneration_before_a_run_names_the_remedy(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main.app, ["regenerate", "--profile", "demo"])
     assert "run duplex-bench run --profile demo --track conversation first" in str(done.exception)
+
+
+def test_rejected_windows_are_listed_with_why():
+    with console.capture() as told:
+        regenerate._tell_rejected({"point-1": "noise; speech cut off", "point-2": ""})
+    lines = told.get().splitlines()
+    assert lines[0] == "2 windows rejected by two people, out of the draw:"
+    assert [line.split(maxsplit=1) for line in lines[1:]] == [
+        ["point-1", "noise; speech cut off"],
+        ["point-2", "no reason given"],
+    ]
+    with console.capture() as told:
+        regenerate._tell_rejected({})
+    assert told.get() == ""
