@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.mimi_models.checkpoint import CheckpointError
 from duplex_bench.systems.adapters.mimi_models.personaplex import PersonaPlexSettings, create, wrapped
 from duplex_bench.systems.adapters.mimi_models.personaplex_checkpoint import first_heads
@@ -59,7 +60,7 @@ def test_a_persona_stands_between_tags_once():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({}, "model is needed"),
+        ({}, r"\['model'\] are needed"),
         ({"model": "m", "warmth": 1}, "warmth"),
         ({"model": "m", "text_prompt": " "}, "text_prompt cannot be empty"),
         ({"model": "m", "history_limit_s": -1.0}, "history_limit_s"),
@@ -68,7 +69,7 @@ def test_a_persona_stands_between_tags_once():
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        PersonaPlexSettings.from_card(settings)
+        settings_from(PersonaPlexSettings, settings, "personaplex")
 
 
 def test_a_missing_folder_of_voices_is_named_before_weights_are_loaded(monkeypatch, tmp_path):
@@ -82,5 +83,5 @@ def test_its_cards_share_moshis_environment_and_take_word_times():
     for name in ("personaplex", "personaplex-tiny"):
         assert cards[name].environment.lock == cards["moshi"].environment.lock
         assert cards[name].word_times
-        PersonaPlexSettings.from_card(cards[name].settings)
+        settings_from(PersonaPlexSettings, cards[name].settings, name)
     assert cards["personaplex-server"].driver == "realtime"

@@ -16,8 +16,9 @@ from duplex_bench.contract.types import OpenRequest, Spec, TransportError, check
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import from_pcm16, to_pcm16
 from duplex_bench.systems.adapters import socketio
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.socketio import Control, Event
-from duplex_bench.systems.adapters.stream_session import Address, ServedModel, StreamSession, settings_from
+from duplex_bench.systems.adapters.stream_session import Address, ServedModel, StreamSession
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, websockets
 
 ADDRESS_ENV: Final = "DUPLEX_BENCH_FREEZE_OMNI_URL"

@@ -6,7 +6,7 @@ remember speech that nobody heard. Source: the vendor's reference and recorded s
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from duplex_bench.contract.push import Detection, PushEvent, RateLimitedError, RefusedError
@@ -21,6 +21,7 @@ from duplex_bench.contract.types import (
     refuse_unsupported,
 )
 from duplex_bench.rollout.playback import Samples
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.json_session import JsonSession
 from duplex_bench.systems.adapters.openai_dialect import NEUTRAL_INSTRUCTIONS
 from duplex_bench.systems.adapters.prices import cost_usd
@@ -319,11 +320,4 @@ def _counts(usage: dict[str, Any]) -> dict[str, float]:
 
 def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> GeminiLive:
     """Gemini Live; raises ValueError for settings that make no sense."""
-    known = {field.name for field in fields(GeminiSettings)}
-    unknown = set(settings) - known
-    if unknown:
-        raise ValueError(f"gemini: unknown settings {sorted(unknown)}; known are {sorted(known)}")
-    changes = dict(settings)
-    if "key_env" in changes:
-        changes["key_env"] = tuple(changes["key_env"])
-    return GeminiLive(GeminiSettings(**changes), connector)
+    return GeminiLive(settings_from(GeminiSettings, settings, "gemini"), connector)

@@ -4,10 +4,11 @@ Source: the vendor's API reference and recorded sessions; see docs/hosted-system
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from duplex_bench.contract.push import Detection, RefusedError
+from duplex_bench.systems.adapters.card_settings import settings_from
 
 # An empty instruction restores the vendor's own persona: something neutral is said where a stimulus says nothing.
 NEUTRAL_INSTRUCTIONS = "You are taking part in a spoken conversation. Speak naturally."
@@ -59,15 +60,8 @@ class RealtimeVoiceSettings:
 
     @classmethod
     def from_card(cls, settings: Mapping[str, Any], **defaults: Any) -> Self:
-        """A card's settings over an adapter's defaults; unknown names raise ValueError."""
-        known = {field.name for field in fields(cls)}
-        unknown = set(settings) - known
-        if unknown:
-            raise ValueError(f"realtime system: unknown settings {sorted(unknown)}; known are {sorted(known)}")
-        merged = {**defaults, **settings}
-        if "key_env" in merged:
-            merged["key_env"] = tuple(merged["key_env"])
-        return cls(**merged)
+        """A card's settings over an adapter's defaults; raises ValueError that names what is wrong."""
+        return settings_from(cls, {**defaults, **settings}, "realtime system")
 
 
 class OpenAIDialect:

@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from duplex_bench.contract.push import Detection, PushEvent, PushSession, RefusedError
@@ -18,7 +18,7 @@ from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.adapters.wire import Connector, Secret, Wire, WireClosedError, as_message
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
 NO_KEY: Final = Secret("")
 AUTOMATIC: Final[frozenset[Detection]] = frozenset({"automatic"})
@@ -187,12 +187,3 @@ class StreamSession:
     def meant(self, error: WireClosedError) -> Exception:
         """What a closed connection means; protocols with close codes of their own define it."""
         return error
-
-
-def settings_from(kind: type[Settings], settings: "Mapping[str, Any]", name: str) -> Settings:
-    """``kind(**settings)``; raises ValueError that names what is unknown or makes no sense."""
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    unknown = set(settings) - known
-    if unknown:
-        raise ValueError(f"{name}: unknown settings {sorted(unknown)}; known are {sorted(known)}")
-    return kind(**settings)

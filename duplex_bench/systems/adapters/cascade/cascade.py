@@ -1,7 +1,7 @@
 """The cascade as a system: 20 ms units at 24 kHz, not in lockstep; all its decisions are on the stream's clock."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from duplex_bench.audio.resample import resample
@@ -9,6 +9,7 @@ from duplex_bench.contract.types import OpenRequest, Out, SessionStats, Spec, ch
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.speech.interfaces import Recogniser, TextToSpeech, TurnEndDetector
 from duplex_bench.storage.object_store import ObjectStore
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.cascade.endpointers import Endpointer, SemanticEndpointer, SilenceEndpointer
 from duplex_bench.systems.adapters.cascade.listening import RATE_HZ, UNIT_S, UNIT_SAMPLES, Listening, Stretch
 from duplex_bench.systems.adapters.cascade.replies import ReplyRule
@@ -257,11 +258,7 @@ def create(settings: Mapping[str, Any], store: ObjectStore | None = None) -> Cas
     """
     from duplex_bench.speech import engines
 
-    known = {field.name for field in fields(CascadeSettings)}
-    unknown = set(settings) - known
-    if unknown:
-        raise ValueError(f"cascade: unknown settings {sorted(unknown)}; known are {sorted(known)}")
-    made = CascadeSettings(**settings)
+    made = settings_from(CascadeSettings, settings, "cascade")
     parts = Parts(
         engines.recogniser(made.recogniser, store),
         engines.text_to_speech("embedded", store),

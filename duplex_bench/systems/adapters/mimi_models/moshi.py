@@ -12,13 +12,14 @@ frame c, since those are delayed by one; the user's codes are given undelayed.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from duplex_bench.contract.types import OpenRequest, Spec
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.mimi_models import grid, tiny
 from duplex_bench.systems.adapters.mimi_models.checkpoint import Loaded, load
 from duplex_bench.systems.adapters.mimi_models.session import Begun, FrameSession, held, sampling_of
@@ -53,19 +54,11 @@ class MoshiSettings:
     threads: int = 1
     history: str = "force"
 
-    @classmethod
-    def from_card(cls, settings: Mapping[str, Any]) -> MoshiSettings:
-        """Checked; raises ValueError that names what is unknown, missing or makes no sense."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(settings) - known)
-        if unknown or "model" not in settings:
-            raise ValueError(f"moshi: settings are {sorted(known)}, model is needed; unknown: {unknown or 'none'}")
-        made = cls(**settings)
-        if made.history not in ("force", "none"):
-            raise ValueError(f"moshi: history is force or none, got {made.history!r}")
-        if min(made.temp, made.temp_text) < 0 or min(made.top_k, made.top_k_text, made.threads) < 1:
+    def __post_init__(self) -> None:
+        if self.history not in ("force", "none"):
+            raise ValueError(f"moshi: history is force or none, got {self.history!r}")
+        if min(self.temp, self.temp_text) < 0 or min(self.top_k, self.top_k_text, self.threads) < 1:
             raise ValueError("moshi: temperatures cannot be negative, top_k, top_k_text and threads are at least 1")
-        return made
 
 
 class Moshi:
@@ -115,4 +108,4 @@ def _loaded(settings: MoshiSettings) -> Loaded:
 
 def create(settings: Mapping[str, Any]) -> Moshi:
     """Moshi; raises ValueError for settings that make no sense, CheckpointError where its files are missing."""
-    return Moshi(MoshiSettings.from_card(settings))
+    return Moshi(settings_from(MoshiSettings, settings, "moshi"))

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from duplex_bench.contract.types import OpenRequest, Spec, UnsupportedError
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.mimi_models import grid, tiny
 from duplex_bench.systems.adapters.mimi_models.personaplex_checkpoint import load_personaplex
 from duplex_bench.systems.adapters.mimi_models.session import Begun, FrameSession, HeldTalk, held, sampling_of
@@ -65,21 +66,11 @@ class PersonaPlexSettings:
     top_k_text: int = 25
     threads: int = 1
 
-    @classmethod
-    def from_card(cls, settings: Mapping[str, Any]) -> PersonaPlexSettings:
-        """Checked; raises ValueError that names what is unknown, missing or makes no sense."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(settings) - known)
-        if unknown or "model" not in settings:
-            raise ValueError(
-                f"personaplex: settings are {sorted(known)}, model is needed; unknown: {unknown or 'none'}"
-            )
-        made = cls(**settings)
-        if min(made.temp, made.temp_text) < 0 or min(made.top_k, made.top_k_text, made.threads) < 1:
+    def __post_init__(self) -> None:
+        if min(self.temp, self.temp_text) < 0 or min(self.top_k, self.top_k_text, self.threads) < 1:
             raise ValueError("personaplex: temperatures cannot be negative, top_k, top_k_text and threads at least 1")
-        if not made.text_prompt.strip() or made.history_limit_s < 0:
+        if not self.text_prompt.strip() or self.history_limit_s < 0:
             raise ValueError("personaplex: text_prompt cannot be empty, nor history_limit_s negative")
-        return made
 
 
 class PersonaPlex:
@@ -185,4 +176,4 @@ def _loaded(settings: PersonaPlexSettings) -> Any:
 
 def create(settings: Mapping[str, Any]) -> PersonaPlex:
     """PersonaPlex; raises ValueError for settings that make no sense, CheckpointError where its files are missing."""
-    return PersonaPlex(PersonaPlexSettings.from_card(settings))
+    return PersonaPlex(settings_from(PersonaPlexSettings, settings, "personaplex"))

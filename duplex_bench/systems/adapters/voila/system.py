@@ -25,6 +25,7 @@ from duplex_bench.contract.types import (
     checked_unit,
     refuse_unsupported,
 )
+from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.voila import tiny
 from duplex_bench.systems.adapters.voila.codec import FRAME_SAMPLES, RATE_HZ, WindowCodec
 from duplex_bench.systems.adapters.voila.history import written
@@ -77,19 +78,11 @@ class VoilaSettings:
     same_turn_s: float = 1.0
     threads: int = 1
 
-    @classmethod
-    def from_card(cls, settings: Mapping[str, Any]) -> VoilaSettings:
-        """Checked; raises ValueError that names what is unknown, missing or makes no sense."""
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(settings) - known)
-        if unknown or "model" not in settings:
-            raise ValueError(f"voila: settings are {sorted(known)}, model is needed; unknown: {unknown or 'none'}")
-        made = cls(**settings)
-        if min(made.window_frames, made.most_words, made.threads) < 1:
+    def __post_init__(self) -> None:
+        if min(self.window_frames, self.most_words, self.threads) < 1:
             raise ValueError("voila: window_frames, most_words and threads are at least 1")
-        if not made.same_turn_s >= 0:
-            raise ValueError(f"voila: same_turn_s {made.same_turn_s}: give 0 or more seconds")
-        return made
+        if not self.same_turn_s >= 0:
+            raise ValueError(f"voila: same_turn_s {self.same_turn_s}: give 0 or more seconds")
 
 
 class Voila:
@@ -257,4 +250,4 @@ def _speaker(settings: VoilaSettings) -> npt.NDArray[np.float32]:
 
 def create(settings: Mapping[str, Any]) -> Voila:
     """Voila; raises ValueError for settings that make no sense or files that are not there."""
-    return Voila(VoilaSettings.from_card(settings))
+    return Voila(settings_from(VoilaSettings, settings, "voila"))
