@@ -17,7 +17,8 @@ from dagster._serdes import unpack_value
 from dagster_celery.config import TASK_EXECUTE_JOB_NAME
 from dagster_celery.make_app import make_app
 
-HELD_FOR_S = 60
+from duplex_bench.lib.broker import BROKER_VARIABLE, celery_settings, results_address
+
 _LOOK_AT_WORKER_S = 0.5
 
 
@@ -27,15 +28,8 @@ class RunProcessError(RuntimeError):
 
 def worker_app(broker: str) -> Celery:
     """The application at a broker, whose one task makes a run."""
-    # A worker takes a run when it is free, not before: another one may be free earlier.
-    settings = {
-        "worker_prefetch_multiplier": 1,
-        "worker_disable_prefetch": True,
-        # What a killed worker had taken and not begun goes to another after this; what it had begun is the launcher's.
-        "broker_transport_options": {"visibility_timeout": HELD_FOR_S},
-    }
-    made: Celery = make_app({"broker": broker, "backend": broker, "config_source": settings})  # type: ignore[no-untyped-call]
-    made.conf.broker_connection_retry_on_startup = True
+    made: Celery = make_app({"broker": broker, "backend": results_address(broker)})  # type: ignore[no-untyped-call]
+    made.conf.update(celery_settings(broker))
 
     @made.task(name=TASK_EXECUTE_JOB_NAME, track_started=True)  # type: ignore[untyped-decorator]
     def execute_job(execute_job_args_packed: Any) -> int:
@@ -74,4 +68,4 @@ def run_in_process(run_id: str) -> int:
     return code
 
 
-app = worker_app(os.environ.get("DUPLEX_BENCH_BROKER", ""))
+app = worker_app(os.environ.get(BROKER_VARIABLE, ""))

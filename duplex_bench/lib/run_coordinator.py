@@ -12,6 +12,7 @@ from dagster import DagsterRun
 from dagster._core.run_coordinator import QueuedRunCoordinator, SubmitRunContext
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
+from duplex_bench.lib.broker import GPU_QUEUE
 from duplex_bench.lib.kubernetes import pod_settings, pod_tags
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.systems.card import SystemCard
@@ -20,7 +21,6 @@ PROVIDER_TAG: Final = "duplex_bench/provider"
 GPU_TAG: Final = "duplex_bench/gpu"
 # Of dagster-celery: which workers may take the run. Other launchers pass over it.
 QUEUE_TAG: Final = "dagster-celery/queue"
-GPU_QUEUE: Final = "gpu"
 
 
 class CardTagsCoordinator(QueuedRunCoordinator):

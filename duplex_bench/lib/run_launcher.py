@@ -8,6 +8,7 @@ from dagster._core.launcher import CheckRunHealthResult, WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 
+from duplex_bench.lib.broker import BROKER_VARIABLE, celery_settings, results_address
 from duplex_bench.stages import pulse
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.storage.places import open_store
@@ -24,9 +25,17 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
     lives; one that stands still for DEAD_AFTER_LOOKS looks is dead.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.celery.conf.broker_connection_retry_on_startup = True
+    def __init__(
+        self, default_queue: str, broker: str | None = None, backend: str | None = None, **kwargs: Any
+    ) -> None:
+        broker = broker or os.environ.get(BROKER_VARIABLE, "")
+        # Dagster's default reaches only the process that handed the run over; older files name the broker for both.
+        named = backend if backend not in {None, "rpc://", broker} else None
+        super().__init__(default_queue, broker=broker, backend=named or results_address(broker), **kwargs)
+        settings = celery_settings(broker)
+        # Dagster's own say how often to try a broker that is away.
+        tries = self.celery.conf.broker_transport_options
+        self.celery.conf.update({**settings, "broker_transport_options": tries | settings["broker_transport_options"]})
         self._seen: dict[str, tuple[int, int]] = {}
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:

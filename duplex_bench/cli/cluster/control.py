@@ -12,10 +12,8 @@ from rich.table import Table
 from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.cluster.services import STARTERS, STOP_SIGNALS
 from duplex_bench.cli.cluster.settings import (
-    BROKER_VARIABLE,
     HOST,
     LOG_BUCKET_VARIABLE,
-    POSTGRES_VARIABLE,
     OwnServices,
     listens,
     log_bucket,
@@ -23,6 +21,7 @@ from duplex_bench.cli.cluster.settings import (
 )
 from duplex_bench.cli.console import console
 from duplex_bench.cli.under_way import show_under_way
+from duplex_bench.lib.broker import BROKER_VARIABLE, POSTGRES_VARIABLE
 from duplex_bench.storage.places import STORE_VARIABLE, open_store
 
 WEB_WITHIN_S = 120.0

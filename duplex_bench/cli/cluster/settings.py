@@ -7,10 +7,9 @@ import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from duplex_bench.lib.broker import BROKER_VARIABLE, POSTGRES_VARIABLE
 from duplex_bench.storage.places import STORE_VARIABLE
 
-POSTGRES_VARIABLE = "DUPLEX_BENCH_POSTGRES"
-BROKER_VARIABLE = "DUPLEX_BENCH_BROKER"
 LOG_BUCKET_VARIABLE = "DUPLEX_BENCH_LOG_BUCKET"
 OWN_BUCKET = "duplex-bench"
 HOST = "127.0.0.1"

@@ -12,6 +12,7 @@ from typing import Final, Literal
 import dagster as dg
 import httpx
 
+from duplex_bench.lib.broker import BROKER_VARIABLE, queue_lengths
 from duplex_bench.stages import pulse
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.storage.object_store import ObjectStore
@@ -26,7 +27,6 @@ DISK_WARNING_BYTES: Final = 10 * 1024**3
 DISK_FAILING_BYTES: Final = 2 * 1024**3
 DAEMON_LATE_AFTER_S: Final = 120.0
 WAITING_WARNING: Final = 50
-BROKER_VARIABLE: Final = "DUPLEX_BENCH_BROKER"
 WEB_VARIABLE: Final = "DUPLEX_BENCH_WEB"
 _LOCATIONS: Final = """{ workspaceOrError { __typename ... on PythonError { message } ... on Workspace {
   locationEntries { name loadStatus locationOrLoadError { __typename ... on PythonError { message } } } } } }"""
@@ -187,14 +187,6 @@ def _disk(data: Path) -> tuple[State, str]:
 
 
 def _queue(broker: str) -> tuple[State, str]:
-    from duplex_bench.lib.run_coordinator import GPU_QUEUE
-
-    if not broker.startswith(("redis://", "rediss://")):
-        return "warning", "the broker is no Redis: its queue is not looked at"
-    import redis
-
-    with redis.Redis.from_url(broker, socket_timeout=10.0, socket_connect_timeout=10.0) as client:
-        client.ping()
-        lengths = {queue: int(client.llen(queue)) for queue in ("dagster", GPU_QUEUE)}
+    lengths = queue_lengths(broker)
     told = ", ".join(f"{length} in {queue}" for queue, length in lengths.items())
     return ("warning", f"{told}: too few workers?") if max(lengths.values()) > WAITING_WARNING else ("ok", told)
