@@ -48,8 +48,10 @@ COLUMNS: Final = frozenset({
     "edge", "epoch", "family", "flag", "group", "kind", "language", "licence", "named_addressee", "outcome", "pause",
     "quantity", "ranking", "rule", "second", "sensitivity", "setting", "source", "speaker", "stage", "statistic",
     "test", "third", "tie", "turn_type", "unit", "verdict", "what", "acoustics", "addressing", "status", "level",
+    "agreement", "system_type",
     # our own wording
-    "caption", "check", "compared", "conclusion", "consequence", "drawn_as", "fact", "limit", "measure", "method",
+    "caption", "check", "compared", "conclusion", "consequence", "drawn_as", "fact", "finding", "in_words", "limit",
+    "measure", "method", "paper_section",
     "needs", "note", "number", "omitted", "paper", "reason", "settings", "shown_as", "stands_in_for", "test_method",
     "title", "value",
     # the words of a system
