@@ -8,7 +8,7 @@ import yaml
 from dagster._core.instance.ref import InstanceRef
 from typer.testing import CliRunner
 
-from duplex_bench.cli.cluster import settings
+from duplex_bench.cli.cluster import control, settings
 from duplex_bench.cli.cluster.control import initialise_cluster, write_files
 from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.main import app
@@ -29,9 +29,9 @@ def nothing_named(monkeypatch):
 
 
 def test_the_files_make_an_instance_with_postgres_celery_and_logs_in_the_bucket(tmp_path):
-    write_files(tmp_path, 2)
+    assert not write_files(tmp_path, 2)
     (tmp_path / "workspace.yaml").write_text("mine")
-    write_files(tmp_path, 5)
+    assert write_files(tmp_path, 5)
     assert (tmp_path / "workspace.yaml").read_text() == "mine"
     told = yaml.safe_load((tmp_path / "dagster.yaml").read_text())
     ref = InstanceRef.from_dir(str(tmp_path))
@@ -78,6 +78,45 @@ def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):
     (tmp_path / "other.pid").write_text('{"pid": 1, "began": 12345}')
     assert processes.running("other") is None
     processes.stop("other")
+
+
+def test_what_a_cluster_runs_is_kept_until_it_is_told_otherwise(tmp_path, monkeypatch):
+    for name in (settings.PROFILE_VARIABLE, settings.LIMIT_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    assert settings.wanted_runs(tmp_path, None, None) == settings.Runs("demo")
+    monkeypatch.setenv(settings.PROFILE_VARIABLE, "lab")
+    monkeypatch.setenv(settings.LIMIT_VARIABLE, "7")
+    assert settings.wanted_runs(tmp_path, None, None) == settings.Runs("lab", 7)
+    settings.note_runs(tmp_path, settings.Runs("paper", 3))
+    assert settings.wanted_runs(tmp_path, None, None) == settings.Runs("paper", 3)
+    assert settings.wanted_runs(tmp_path, None, 4) == settings.Runs("paper", 4)
+    monkeypatch.delenv(settings.LIMIT_VARIABLE)
+    assert settings.wanted_runs(tmp_path, "demo", None) == settings.Runs("demo")
+
+
+def test_a_backfill_of_another_profile_than_the_workers_run_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings.note_runs(tmp_path, settings.Runs("paper", 3))
+    words = ["cluster", "backfill", "--folder", ".", "-p", "demo"]
+    with pytest.raises(ValueError, match="runs profile paper --limit 3, not profile demo"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+
+
+def test_what_runs_and_is_told_otherwise_is_ended_and_no_service_is(tmp_path):
+    processes = Processes(tmp_path)
+    names = ("worker-1", "worker-2", "daemon", "web", "postgres")
+    for name in names:
+        processes.start(name, [sys.executable, "-c", "import threading; threading.Event().wait()"], {}, tmp_path)
+    try:
+        control._stop_what_differs(processes, [], other_runs=False)
+        assert all(processes.running(name) for name in names)
+        control._stop_what_differs(processes, ["daemon"], other_runs=False)
+        assert [name for name in names if not processes.running(name)] == ["daemon"]
+        control._stop_what_differs(processes, [], other_runs=True)
+        assert [name for name in names if processes.running(name)] == ["postgres"]
+    finally:
+        for name in names:
+            processes.stop(name)
 
 
 @pytest.mark.parametrize("words", [["run", "--only", "broken"], ["cluster", "backfill", "--only", "broken"]])

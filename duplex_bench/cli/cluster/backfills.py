@@ -11,7 +11,7 @@ import httpx
 
 from duplex_bench.cli import graph
 from duplex_bench.cli.cluster.control import environment
-from duplex_bench.cli.cluster.settings import HOST, own_services
+from duplex_bench.cli.cluster.settings import HOST, Runs, own_services, runs_of
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
 from duplex_bench.stages.due import due, known_only
@@ -27,17 +27,20 @@ _LOOK = """query($id: String!) { partitionBackfillOrError(backfillId: $id) { __t
   ... on PythonError { message } } }"""
 
 
-def launch(root: Path, profile: str, systems: Sequence[str], only: str, wait: bool, limit: int | None) -> int:
+def launch(root: Path, runs: Runs, systems: Sequence[str], only: str, wait: bool) -> int:
     """Launch it; with ``wait``, stay until it ends. Returns the exit code.
 
     Raises:
-        ValueError: nothing answers at the web server's address, or it refuses; the message says what to do.
+        ValueError: the workers run something else, or nothing answers at the web server's address, or it refuses; the
+            message says what to do.
     """
     known_only(only)
+    there = runs_of(root)
+    if there is not None and there != runs:
+        raise ValueError(f"this cluster runs {there}, not {runs}: leave the options out, or give them to up first")
     own = own_services(root)
-    names = environment(root, own, profile, limit)
-    os.environ.update(names)
-    chosen = choose(root, Path("data"), profile, "all", systems, limit)
+    os.environ.update(environment(root, own, runs))
+    chosen = choose(root, Path("data"), runs.profile, "all", systems, runs.limit)
     cards = due(chosen.workspace, TRACKS, chosen.cards, only)
     if only != "all" and not cards:
         console.print(f"no system has {only} items", highlight=False)

@@ -11,13 +11,16 @@ app = typer.Typer(
 )
 
 ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="The profile that the cluster runs.")]
+OrAsBefore = Annotated[
+    str | None, typer.Option("--profile", "-p", help="The profile. Default: as the cluster was told before, or demo.")
+]
 FolderOption = Annotated[Path, typer.Option("--folder", help="Where the cluster's files lie.")]
 
 
 @app.command()
 def up(
     folder: FolderOption = Path("cluster"),
-    profile: ProfileOption = "demo",
+    profile: OrAsBefore = None,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Celery workers, one run at a time each.")] = 2,
     queue: Annotated[
         list[str] | None,
@@ -27,8 +30,10 @@ def up(
 ) -> None:
     """Start what is not running, and return; what the environment names is used instead of started."""
     from duplex_bench.cli.cluster.control import bring_up
+    from duplex_bench.cli.cluster.settings import wanted_runs
 
-    bring_up(Path.cwd() / folder, profile, workers, queue or ["dagster", "gpu"], limit)
+    root = Path.cwd() / folder
+    bring_up(root, wanted_runs(root, profile, limit), workers, queue or ["dagster", "gpu"])
 
 
 @app.command()
@@ -50,7 +55,7 @@ def status(folder: FolderOption = Path("cluster")) -> None:
 @app.command()
 def backfill(
     folder: FolderOption = Path("cluster"),
-    profile: ProfileOption = "demo",
+    profile: OrAsBefore = None,
     system: Annotated[
         list[str] | None, typer.Option("--system", "-s", help="A system card by name; repeat. Default: all.")
     ] = None,
@@ -58,12 +63,14 @@ def backfill(
         str, typer.Option("--only", help="all, failed (items that failed or were lost) or stale (what changed).")
     ] = "all",
     wait: Annotated[bool, typer.Option("--wait", help="Stay until it has ended; the exit code says how.")] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="As given to up.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="As given to up, where it was given.")] = None,
 ) -> None:
     """Hand the graph to the workers as one Dagster backfill: all systems, some, only failed or only stale ones."""
     from duplex_bench.cli.cluster.backfills import launch
+    from duplex_bench.cli.cluster.settings import wanted_runs
 
-    raise typer.Exit(launch(Path.cwd() / folder, profile, system or [], only, wait, limit))
+    root = Path.cwd() / folder
+    raise typer.Exit(launch(root, wanted_runs(root, profile, limit), system or [], only, wait))
 
 
 @app.command()

@@ -13,11 +13,16 @@ from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.cluster.services import STARTERS, STOP_SIGNALS
 from duplex_bench.cli.cluster.settings import (
     HOST,
+    LIMIT_VARIABLE,
     LOG_BUCKET_VARIABLE,
+    PROFILE_VARIABLE,
     OwnServices,
+    Runs,
     listens,
     log_bucket,
+    note_runs,
     own_services,
+    runs_of,
 )
 from duplex_bench.cli.console import console
 from duplex_bench.cli.under_way import show_under_way
@@ -30,8 +35,11 @@ _NEEDED_BY = {"postgres": POSTGRES_VARIABLE, "redis": BROKER_VARIABLE, "objects"
 _STOP_ORDER = ("worker", "daemon", "web", "redis", "objects", "postgres")
 
 
-def write_files(root: Path, workers: int) -> None:
-    """dagster.yaml and workspace.yaml of a cluster, if they are missing; as many runs at a time as workers."""
+def write_files(root: Path, workers: int) -> bool:
+    """dagster.yaml and workspace.yaml of a cluster, if they are missing; as many runs at a time as workers.
+
+    Returns whether processes that read them before would go on with something else.
+    """
     root.mkdir(parents=True, exist_ok=True)
     for name, template in (("dagster.yaml", "dagster-cluster.yaml"), ("workspace.yaml", "workspace.yaml")):
         target = root / name
@@ -41,36 +49,42 @@ def write_files(root: Path, workers: int) -> None:
     at_once = re.sub(r"(?m)^(\s+max_concurrent_runs:) \d+$", rf"\1 {max(workers, 1)}", told)
     if at_once != told:
         (root / "dagster.yaml").write_text(at_once, "utf-8")
+    return at_once != told
 
 
-def environment(root: Path, own: OwnServices, profile: str, limit: int | None = None) -> dict[str, str]:
+def environment(root: Path, own: OwnServices, runs: Runs) -> dict[str, str]:
     """The environment of every process of the cluster."""
     return {
         **os.environ,
         **own.environment(),
         "DAGSTER_HOME": str(root),
         "DAGSTER_DISABLE_TELEMETRY": "1",
-        "DUPLEX_BENCH_PROFILE": profile,
+        PROFILE_VARIABLE: runs.profile,
         "DUPLEX_BENCH_DATA": str(root / "data"),
-        "DUPLEX_BENCH_LIMIT": str(limit or 0),
+        LIMIT_VARIABLE: str(runs.limit or 0),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
 
 
-def bring_up(root: Path, profile: str, workers: int, queues: list[str], limit: int | None = None) -> None:
+def bring_up(root: Path, runs: Runs, workers: int, queues: list[str]) -> None:
     """Start what is not running: services that the environment does not name, daemon, web server, workers.
+
+    What runs and was told otherwise (another profile or limit, another number of workers) is ended and started again.
 
     Raises:
         ValueError: a service is missing on this machine, or did not start; the message names its log.
     """
-    write_files(root, workers)
+    changed = write_files(root, workers)
     own = own_services(root)
     processes = Processes(root / "processes")
+    before = runs_of(root)
+    _stop_what_differs(processes, ["daemon", "web"] if changed else [], before is not None and before != runs)
+    note_runs(root, runs)
     for name, variable in _NEEDED_BY.items():
         if not os.environ.get(variable):
             STARTERS[name](processes, root, own)
-    names = environment(root, own, profile, limit)
+    names = environment(root, own, runs)
     _prepare(root, names)
     command = [sys.executable, "-m"]
     for number in range(1, workers + 1):
@@ -82,8 +96,17 @@ def bring_up(root: Path, profile: str, workers: int, queues: list[str], limit: i
         raise ValueError(f"the Dagster web server did not start: see {processes.log('web')}")
     console.print(f"[bold]Dagster UI:[/] http://{HOST}:{own.web_port}", highlight=False)
     console.print(
-        f"{workers} workers on queues {', '.join(queues)}; logs in {processes.log('web').parent}", highlight=False
+        f"{runs}: {workers} workers on queues {', '.join(queues)}; logs in {processes.log('web').parent}",
+        highlight=False,
     )
+
+
+def _stop_what_differs(processes: Processes, changed: list[str], other_runs: bool) -> None:
+    named = [name for name in processes.names() if name.split("-")[0] in {"worker", "daemon", "web"}]
+    for name in sorted(named, reverse=True) if other_runs else changed:
+        if processes.running(name) is not None:
+            processes.stop(name)
+            console.print(f"{name} is started again: it was told otherwise", highlight=False)
 
 
 def _worker(number: int, queues: list[str]) -> list[str]:

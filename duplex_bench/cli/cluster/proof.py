@@ -10,7 +10,7 @@ from pathlib import Path
 
 from duplex_bench.cli.cluster.control import bring_down, environment
 from duplex_bench.cli.cluster.processes import Processes, wait_until
-from duplex_bench.cli.cluster.settings import listens, own_services
+from duplex_bench.cli.cluster.settings import Runs, listens, own_services
 from duplex_bench.cli.console import console
 from duplex_bench.stages.pulse import pulses
 from duplex_bench.stages.same_tables import Side, TablesCompared, compare_tables
@@ -76,7 +76,7 @@ def _killed_and_resumed(
     Raises:
         ValueError: the backfill ended before a rollout was seen under way, so that nothing was put to the test.
     """
-    os.environ.update(environment(root, own_services(root), profile, limit))
+    os.environ.update(environment(root, own_services(root), Runs(profile, limit)))
     store = open_store(root / "data")
 
     def in_rollouts() -> bool:

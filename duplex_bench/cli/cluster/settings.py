@@ -11,6 +11,8 @@ from duplex_bench.lib.broker import BROKER_VARIABLE, POSTGRES_VARIABLE
 from duplex_bench.storage.places import STORE_VARIABLE
 
 LOG_BUCKET_VARIABLE = "DUPLEX_BENCH_LOG_BUCKET"
+PROFILE_VARIABLE = "DUPLEX_BENCH_PROFILE"
+LIMIT_VARIABLE = "DUPLEX_BENCH_LIMIT"
 OWN_BUCKET = "duplex-bench"
 HOST = "127.0.0.1"
 
@@ -85,6 +87,39 @@ def own_services(folder: Path) -> OwnServices:
     path.touch(mode=0o600)
     path.write_text(json.dumps(asdict(made)), "utf-8")
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What the processes of a cluster run: a profile, at most so many items a track (None: all)."""
+
+    profile: str
+    limit: int | None = None
+
+    def __str__(self) -> str:
+        return f"profile {self.profile}" + (f" --limit {self.limit}" if self.limit else "")
+
+
+def runs_of(folder: Path) -> Runs | None:
+    """What ``cluster up`` was last told to run here; None where it never was."""
+    try:
+        return Runs(**json.loads((folder / "runs.json").read_text("utf-8")))
+    except FileNotFoundError:
+        return None
+
+
+def wanted_runs(folder: Path, profile: str | None, limit: int | None) -> Runs:
+    """What is asked for; unsaid, what the cluster runs already, what the environment names, or the demo."""
+    known = runs_of(folder)
+    if profile is None and known is not None:
+        return Runs(known.profile, limit or known.limit)
+    named = profile or os.environ.get(PROFILE_VARIABLE) or "demo"
+    return Runs(named, limit or int(os.environ.get(LIMIT_VARIABLE) or 0) or None)
+
+
+def note_runs(folder: Path, runs: Runs) -> None:
+    """Write down what the processes run from now on."""
+    (folder / "runs.json").write_text(json.dumps(asdict(runs)), "utf-8")
 
 
 def free_ports(number: int) -> list[int]:
