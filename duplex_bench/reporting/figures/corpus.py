@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from duplex_bench.reporting.figures.direct import whole_numbers
 from duplex_bench.reporting.figures.intervals import PALETTE
 from duplex_bench.reporting.figures.log_axis import plain_log_x
 from duplex_bench.reporting.figures.multiparty import Sketch
@@ -39,23 +40,31 @@ def liveliness(scores: Floats, durations_s: Floats, kept: npt.NDArray[np.bool_],
 
     def make() -> "Figure":
         from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator
 
         figure = Figure(figsize=(7.4, 2.7), layout="constrained")
         left, right = figure.subplots(1, 2)
-        for chosen, colour, name in ((~kept, _LEFT_OUT, "left out"), (kept, _KEPT, "kept")):
+        for chosen, colour, name, edge in ((~kept, _LEFT_OUT, "left out", np.argmin), (kept, _KEPT, "kept", np.argmax)):
             if chosen.any():
-                left.scatter(durations_s[chosen] / 60, scores[chosen], s=14, color=colour, label=name, linewidths=0)
+                x, y = durations_s[chosen] / 60, scores[chosen]
+                left.scatter(x, y, s=14, color=colour, label=name, linewidths=0)
+                # Named at the point that is furthest from the other kind.
+                at = int(edge(y))
+                left.annotate(name, (float(x[at]), float(y[at])), xytext=(6, 0), textcoords="offset points",
+                              va="center", fontsize=8, color=colour)  # fmt: skip
         left.set_xlabel("duration (min)")
         left.set_ylabel("liveliness")
         left.set_ylim(0, 1)
+        left.margins(x=0.12)
+        left.xaxis.set_major_locator(MaxNLocator(nbins=5))
         edges = np.linspace(0.0, 1.0, _BINS + 1)
         right.hist([scores[kept], scores[~kept]], bins=list(edges), stacked=True, color=[_KEPT, _LEFT_OUT])
         right.set_xlabel("liveliness")
         right.set_ylabel("conversations")
+        whole_numbers(right, y=True)
         if cutoff is not None:
             left.axhline(cutoff, color="#D55E00", linewidth=1.0, linestyle=(0, (4, 2)))
             right.axvline(cutoff, color="#D55E00", linewidth=1.0, linestyle=(0, (4, 2)))
-        figure.legend(loc="outside upper right", ncols=2, fontsize=8.5)
         return figure
 
     rule = "the share kept is set in the profile" if cutoff is None else f"dashed: the cut at {cutoff:g}"
@@ -103,7 +112,8 @@ def label_distributions(lengths_s: Mapping[str, Floats], transfers_s: Floats) ->
             axes.hist(transfers_s, bins=_BINS, color=_LEFT_OUT)
             axes.axvline(float(np.median(transfers_s)), color=_KEPT, linewidth=1.2)
             axes.set_title(f"floor transfer, n = {len(transfers_s)}", fontsize=8.5)
-            axes.set_xlabel("s")
+            axes.set_xlabel("offset (s)")
+            _counted(axes)
         return figure
 
     return Sketch(
@@ -122,4 +132,10 @@ def _lengths(axes: "Axes", name: str, values: Floats) -> None:
     axes.axvline(float(np.median(above)), color=_KEPT, linewidth=1.2)
     plain_log_x(axes)
     axes.set_title(f"{name}, n = {len(values)}", fontsize=8.5)
-    axes.set_xlabel("s")
+    axes.set_xlabel("length (s)")
+    _counted(axes)
+
+
+def _counted(axes: "Axes") -> None:
+    axes.set_ylabel("labels", fontsize=8)
+    whole_numbers(axes, y=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _INK = "#18202b"
 _DARK_INK = "#e6eaf0"
+_ARROW = " An arrow: the estimate lies past the axis."
 _INKED = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "grid.color")
 
 
@@ -72,7 +73,7 @@ def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
     others = [card for card in cards if card.statistic != "rate"]
     clusters = tables.items["cluster"].n_unique()
     counted = f"{tables.items.height} items, {clusters} clusters; n of each estimate in the leaderboard."
-    method = "Lines are 95 % intervals from resampling whole clusters; hollow points have no interval."
+    method = f"Lines are {tables.level_text} intervals from resampling whole clusters; hollow points have no interval."
     for name, title, part in (
         ("rates", "Headline rates by system", rates),
         ("timing", "Headline latencies and ratios by system", others),
@@ -82,7 +83,7 @@ def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
                 Plan(
                     f"{tables.track}-{name}",
                     f"{tables.title}: {title.lower()}",
-                    f"{counted} {method}",
+                    f"{counted} {method}{_ARROW}",
                     _maker(dot_intervals, tables.statistics.filter(_single(tables)), part, shown),
                 )
             )

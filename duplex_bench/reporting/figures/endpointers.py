@@ -44,15 +44,16 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
             colour = PALETTE[number % len(PALETTE)]
             axes.plot([place[2] for place in places], [place[3] for place in places], "-", linewidth=1.3, color=colour,
                       marker=MARKERS[number % len(MARKERS)], markersize=6, label=name)  # fmt: skip
-            for _, label, x, y in places:
-                axes.annotate(label, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7, color=colour)
+            for place, (_, label, x, y) in enumerate(places):
+                # The curve's own name stands with the label of its last place.
+                text = f"{label}\n{name}" if place == len(places) - 1 else label
+                axes.annotate(text, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7, color=colour)
         axes.set_ylim(-0.03, 1.03)
         # Room for the label of the last place.
         axes.margins(x=0.14)
         axes.set_xlim(left=0)
         axes.set_xlabel("median latency at turn ends (s)")
         axes.set_ylabel("share of pauses taken over")
-        axes.legend(loc="best", fontsize=8)
         return figure
 
     return Sketch(

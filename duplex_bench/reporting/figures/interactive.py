@@ -17,6 +17,7 @@ _PX_PER_INCH: Final = 100
 _SYMBOLS: Final = {
     "o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down", "P": "cross",
 }  # fmt: skip
+_UPRIGHT: Final = {"top": "top", "bottom": "bottom", "center": "middle"}
 # Enough to tell apart what a screen can show.
 _DIGITS: Final = 5
 
@@ -25,8 +26,8 @@ def interactive(figure: "Figure") -> Spec:
     """A drawn figure as data and layout of plotly.
 
     Lines, markers, steps, bars, points, reference lines, texts and axes are taken over with their colours and names;
-    the colour of text and grid is left to the page, which has two themes. Points whose axis has named places say the
-    name.
+    the colour of ink and grid is left to the page, which has two themes. Points whose axis has named places say the
+    name. There is no legend: names stand where the drawing has them, and in what is told on hovering.
 
     Args:
         figure: already drawn once (saved), so that positions and tick labels are settled.
@@ -36,7 +37,6 @@ def interactive(figure: "Figure") -> Spec:
     """
     traces: list[Spec] = []
     layout: Spec = {"annotations": [], "shapes": [], "barmode": "overlay", "bargap": 0, "showlegend": False}
-    legend: set[str] = set()
     shown = [axes for axes in figure.axes if axes.get_visible()]
     for number, axes in enumerate(shown, start=1):
         suffix = "" if number == 1 else str(number)
@@ -45,13 +45,7 @@ def interactive(figure: "Figure") -> Spec:
                                          (box.x0, box.x1), f"y{suffix}")  # fmt: skip
         layout[f"yaxis{suffix}"] = _axis(axes.yaxis, axes.get_ylim(), axes.get_yscale(), axes.get_ylabel(),
                                          (box.y0, box.y1), f"x{suffix}")  # fmt: skip
-        for trace in _traces(axes):
-            name = trace.get("name", "")
-            trace["showlegend"] = bool(name) and name not in legend
-            if name:
-                legend.add(name)
-                trace["legendgroup"] = name
-            traces.append({**trace, "xaxis": f"x{suffix}", "yaxis": f"y{suffix}"})
+        traces += [{**trace, "xaxis": f"x{suffix}", "yaxis": f"y{suffix}"} for trace in _traces(axes)]
         layout["shapes"] += _reference_lines(axes, suffix)
         layout["annotations"] += _texts(axes, suffix)
         title = axes.get_title(loc="left") or axes.get_title()
@@ -60,7 +54,6 @@ def interactive(figure: "Figure") -> Spec:
                 {"text": _plain(title), "xref": "paper", "yref": "paper", "x": box.x0, "y": box.y1, "yanchor": "bottom",
                  "xanchor": "left", "align": "left", "showarrow": False, "font": {"size": 12}}
             )  # fmt: skip
-    layout["showlegend"] = len(legend) > 1
     for text, axis in ((figure.get_supxlabel(), "x"), (figure.get_supylabel(), "y")):
         if text:
             key = f"{axis}axis" + (str(len(shown)) if axis == "x" and len(shown) > 1 else "")
@@ -234,6 +227,7 @@ def _reference_lines(axes: "Axes", suffix: str) -> list[Spec]:
 
 
 def _texts(axes: "Axes", suffix: str) -> list[Spec]:
+    from matplotlib import rcParams
     from matplotlib.text import Annotation
 
     found: list[Spec] = []
@@ -242,17 +236,22 @@ def _texts(axes: "Axes", suffix: str) -> list[Spec]:
             continue
         x, y = text.get_position()
         xref = f"x{suffix}"
+        shift = (0.0, 0.0)
         if isinstance(text, Annotation):
             x, y = text.xy
+            if text.get_anncoords() == "offset points":
+                shift = (text.xyann[0] * _PX_PER_INCH / 72, text.xyann[1] * _PX_PER_INCH / 72)
             if isinstance(text.xycoords, tuple) and text.xycoords[0] == "axes fraction":
                 xref = f"x{suffix} domain"
         font: Spec = {"size": 10}
         colour = _hex(text.get_color())
-        if colour in ("#ffffff", "#10161e"):  # on a coloured bar, in either theme
+        # The figure's ink is left to the page; on a coloured bar, or as the name of a line, a colour stays.
+        if colour != _hex(rcParams["text.color"]):
             font["color"] = colour
         found.append(
             {"text": _plain(text.get_text()), "x": float(x), "y": float(y), "xref": xref, "yref": f"y{suffix}",
-             "showarrow": False, "font": font, "xanchor": text.get_horizontalalignment()}
+             "showarrow": False, "font": font, "xanchor": text.get_horizontalalignment(), "xshift": round(shift[0], 1),
+             "yshift": round(shift[1], 1), "yanchor": _UPRIGHT.get(text.get_verticalalignment(), "middle")}
         )  # fmt: skip
     return found
 

@@ -4,25 +4,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from duplex_bench.records.items import Reference
-from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
+from duplex_bench.reporting.figures.direct import Part, stacked_bars, whole_numbers
+from duplex_bench.reporting.figures.intervals import PALETTE
+from duplex_bench.reporting.figures.panels import Curve, system_panels
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 from duplex_bench.reporting.tables.multiparty_sensitivity import minimum_speech
 from duplex_bench.reporting.tables.multiparty_windows import THIRDS, Rates, request_thirds, stopping, windows
 from duplex_bench.storage.serial import from_json
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TURN_TYPES: Final = ("T", "N1", "N2", "N3", "N4Q", "N4R")
+# Apart in lightness too: they are told apart in black and white.
 OUTCOMES: Final = (
-    ("stopped", "stopped", "#009E73"),
-    ("speaking_through_deadline", "spoke through the deadline", "#D55E00"),
-    ("resumed", "resumed", "#E69F00"),
+    ("stopped", Part("stopped", "#46586e")),
+    ("speaking_through_deadline", Part("spoke through the deadline", "#D55E00")),
+    ("resumed", Part("resumed", "#E69F00", dark_text=True)),
 )
 
 
@@ -79,6 +82,9 @@ def _durations(tables: TrackTables) -> Sketch | None:
         _boxes(right, lengths, conditions)
         left.set_title("turns by type")
         right.set_title("scenes by condition")
+        for axes in (left, right):
+            axes.set_xlabel("length (s)")
+            axes.set_xlim(left=0)
         return figure
 
     return Sketch(
@@ -109,25 +115,21 @@ def _stopping(tables: TrackTables, frame: pl.DataFrame, systems: Sequence[System
     rows = stopping(frame, Rates(tables)).frame.filter(pl.col("eligible") > 0)
     titles = {system.name: system.title for system in systems}
     rows = rows.filter(pl.col("system").is_in(list(titles)))
-    if not rows.height or not rows.select(pl.sum_horizontal(*(name for name, _, _ in OUTCOMES)).sum()).item():
+    if not rows.height or not rows.select(pl.sum_horizontal(*(name for name, _ in OUTCOMES)).sum()).item():
         return None
 
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(7.2, 0.75 + 0.34 * rows.height), layout="constrained")
+        figure = Figure(figsize=(7.2, 0.75 + 0.36 * rows.height), layout="constrained")
         axes = figure.subplots()
-        left = [0.0] * rows.height
-        for column, name, colour in OUTCOMES:
-            widths = rows[column].to_list()
-            axes.barh(range(rows.height), widths, left=left, height=0.66, color=colour, label=name)
-            left = [start + width for start, width in zip(left, widths, strict=True)]
+        counts = rows.select(name for name, _ in OUTCOMES).to_numpy().astype(np.float64)
+        stacked_bars(axes, [part for _, part in OUTCOMES], counts, lambda count: f"{count:.0f}", 4.4)
         labels = [f"{titles[row['system']]}, {row['condition']}" for row in rows.iter_rows(named=True)]
         axes.set_yticks(range(rows.height), labels)
-        axes.set_ylim(rows.height - 0.5, -0.5)
         axes.set_xlabel("eligible events")
+        whole_numbers(axes, x=True)
         axes.grid(visible=False, axis="y")
-        figure.legend(loc="outside upper right", ncols=len(OUTCOMES), fontsize=8.5, handlelength=1.1)
         return figure
 
     n_events = int(rows["eligible"].sum())
@@ -140,48 +142,31 @@ def _stopping(tables: TrackTables, frame: pl.DataFrame, systems: Sequence[System
     )
 
 
-def _lines(axes: "Axes", rows: pl.DataFrame, x: str, y: str, systems: Sequence[SystemInfo], condition: str) -> None:
-    known = rows[x].cast(pl.Float64).to_list()
-    step = 0.02 * (max(known) - min(known)) if known else 0.0
-    for place, system in enumerate(systems):
-        mine = rows.filter((pl.col("system") == system.name) & (pl.col("condition") == condition)).drop_nulls(y)
-        if not mine.height:
-            continue
-        # Beside one another, or equal systems would hide each other.
-        aside = (place - (len(systems) - 1) / 2) * step
-        axes.plot(
-            [float(value) + aside for value in mine[x].to_list()],
-            mine[y].to_list(),
-            color=PALETTE[place % 6],
-            marker=MARKERS[place % 6],
-            markersize=4,
-            linewidth=1.3,
-            linestyle=("-", (0, (4, 2)))[place // 6 % 2],
-            label=system.title,
-        )
-
-
-def _panels(
-    rows: pl.DataFrame, x: str, metrics: Sequence[tuple[str, str]], systems: Sequence[SystemInfo], x_label: str
-) -> "Figure":
-    from matplotlib.figure import Figure
-
+def _curves(
+    rows: pl.DataFrame, x: str, metrics: Sequence[tuple[str, str]], systems: Sequence[SystemInfo]
+) -> list[tuple[str, list[Curve]]]:
+    """Panels of the systems that have values: a line for each metric, dashed for implicit requests."""
+    panels = []
     conditions = sorted(rows["condition"].unique())
-    size = (1.0 + 2.4 * len(metrics), 0.9 + 1.7 * len(conditions))
-    figure = Figure(figsize=size, layout="constrained")
-    grid = figure.subplots(len(conditions), len(metrics), sharex=True, sharey=True, squeeze=False)
-    for line, condition in zip(grid, conditions, strict=True):
-        for axes, (column, title) in zip(line, metrics, strict=True):
-            _lines(axes, rows, x, column, systems, condition)
-            axes.set_ylim(-0.04, 1.04)
-            axes.set_title(f"{title}, {condition}", fontsize=8.5)
-    figure.supxlabel(x_label, fontsize=9)
-    drawn: dict[str, Artist] = {}
-    for axes in grid.flat:
-        lines, names = axes.get_legend_handles_labels()
-        drawn.update(zip(names, lines, strict=True))
-    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=3, fontsize=8)
-    return figure
+    for system in systems:
+        curves = []
+        for place, (column, name) in enumerate(metrics):
+            for condition in conditions:
+                mine = rows.filter((pl.col("system") == system.name) & (pl.col("condition") == condition))
+                mine = mine.drop_nulls(column).sort(x)
+                if mine.height:
+                    dashed = condition != conditions[0]
+                    at = mine[x].cast(pl.Float64).to_list()
+                    curves.append(Curve(at, mine[column].to_list(), name, place, dashed))
+        if curves:
+            panels.append((system.title, curves))
+    return panels
+
+
+def _dashed(rows: pl.DataFrame) -> str:
+    """What the two kinds of line are, for a caption."""
+    first, *others = sorted(rows["condition"].unique())
+    return f" Full lines: {first}; dashed, hollow marks: {', '.join(others)}." if others else ""
 
 
 def _thirds(tables: TrackTables, frame: pl.DataFrame, systems: Sequence[SystemInfo]) -> Sketch | None:
@@ -190,20 +175,17 @@ def _thirds(tables: TrackTables, frame: pl.DataFrame, systems: Sequence[SystemIn
     rows = rows.with_columns(place.cast(pl.Int64, strict=False).alias("place")).drop_nulls("place")
     if not rows.height:
         return None
-    metrics = (("response_presence", "presence"), ("fresh_onset", "fresh onset"), ("accuracy", "accuracy"))
+    metrics = (("response_presence", "any speech"), ("fresh_onset", "fresh onset"), ("accuracy", "correct"))
 
     def make() -> "Figure":
-        figure = _panels(rows, "place", metrics, systems, "request time")
-        for axes in figure.axes:
-            axes.set_xticks(range(len(THIRDS)), THIRDS)
-            axes.set_xlim(-0.3, len(THIRDS) - 0.7)
-        return figure
+        panels = _curves(rows, "place", metrics, systems)
+        return system_panels(panels, x_label="request time", y_label="share", ticks=(range(len(THIRDS)), THIRDS))
 
     return Sketch(
         "multiparty-request-thirds",
         "Responses and answers by request time",
-        f"{tables.items.height} requests in three groups of equal size by input timing; accuracy is conditional on a "
-        "response. n of each point in the table.",
+        f"n = {tables.items.height} requests in three groups of equal size by input timing; correct: of those with a "
+        f"response. n of each point is in the table.{_dashed(rows)}",
         make,
     )
 
@@ -213,13 +195,17 @@ def _short(tables: TrackTables, frame: pl.DataFrame, systems: Sequence[SystemInf
     if not rows.height or len(tables.analysis.minimum_speech_s) < 2:
         return None
     metrics = (
-        ("response_presence", "presence"),
+        ("response_presence", "any speech"),
         ("fresh_onset", "fresh onset"),
         ("silence_preservation", "silence kept"),
     )
+    n = tables.items.height
     return Sketch(
         "multiparty-minimum-speech",
         "Rates if short speech counts as none",
-        "Speech shorter than the minimum in a window counts as none; recomputed from stored activity. n in the table.",
-        lambda: _panels(rows, "minimum_speech_s", metrics, systems, "minimum detected speech in a window (s)"),
+        f"n = {n} scenes. Speech shorter than the minimum in a window counts as none; recomputed from stored activity; "
+        f"n of each point is in the table.{_dashed(rows)}",
+        lambda: system_panels(
+            _curves(rows, "minimum_speech_s", metrics, systems), x_label="minimum speech (s)", y_label="share"
+        ),
     )

@@ -1,6 +1,5 @@
 """What systems do at pauses: stacked shares, and takeover against pause length."""
 
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.items import Reference
+from duplex_bench.reporting.figures.direct import Part, stacked_bars, wrapped
 from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 from duplex_bench.statistics import wilson_interval
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-# Metric ids of the five pause shares, in the order in which they are stacked, with a colour each.
+# Metric ids of the five pause shares, in the order in which they are stacked. Neighbours differ in lightness too, and
+# what the person did is darkest: more dark is better, in black and white as well.
 SHARES = (
-    ("pause_silent", "silent", "#9fb2c9"),
-    ("pause_wordless", "wordless", "#E69F00"),
-    ("pause_takeover", "takeover", "#D55E00"),
-    ("pause_after", "after the pause", "#0072B2"),
-    ("pause_no_audio", "no audio", "#6b7683"),
+    ("pause_silent", Part("silent", "#46586e")),
+    ("pause_wordless", Part("wordless", "#E69F00", dark_text=True)),
+    ("pause_takeover", Part("takeover", "#D55E00")),
+    ("pause_after", Part("after the pause", "#8CC8EE", dark_text=True)),
+    ("pause_no_audio", Part("no audio", "#CBD3DC", dark_text=True)),
 )
 _BINS = 5
 _LEAST_PER_BIN = 4
@@ -44,7 +45,7 @@ def pause_shares(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares |
     """Stacked bars of the pause outcomes, one row per system; None where the track has no takeover share."""
     estimates = {
         (row["system"], row["metric"]): row["estimate"]
-        for row in tables.statistics.filter(pl.col("metric").is_in([name for name, _, _ in SHARES])).to_dicts()
+        for row in tables.statistics.filter(pl.col("metric").is_in([name for name, _ in SHARES])).to_dicts()
     }
     shown = [system for system in systems if estimates.get((system.name, "pause_takeover")) is not None]
     if not shown:
@@ -56,22 +57,12 @@ def pause_shares(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares |
 
         figure = Figure(figsize=(7.2, 0.75 + 0.36 * len(shown)), layout="constrained")
         axes = figure.subplots()
-        left = np.zeros(len(shown))
-        for metric, name, colour in SHARES:
-            widths = np.array([estimates.get((system.name, metric)) or 0.0 for system in shown])
-            axes.barh(range(len(shown)), widths, left=left, height=0.66, color=colour, label=name)
-            for row, (start, width) in enumerate(zip(left, widths, strict=True)):
-                if width >= 0.07:
-                    dark = colour in {"#9fb2c9", "#E69F00"}
-                    axes.text(start + width / 2, row, f"{width:.2f}", ha="center", va="center", fontsize=8,
-                              color="#10161e" if dark else "white")  # fmt: skip
-            left += widths
+        widths = np.array([[estimates.get((one.name, metric)) or 0.0 for metric, _ in SHARES] for one in shown])
+        stacked_bars(axes, [part for _, part in SHARES], widths, lambda share: f"{share:.2f}", 4.6)
         axes.set_yticks(range(len(shown)), [system.title for system in shown])
-        axes.set_ylim(len(shown) - 0.5, -0.5)
         axes.set_xlim(0, 1)
         axes.set_xlabel("share of pauses")
         axes.grid(visible=False)
-        figure.legend(loc="outside upper right", ncols=len(SHARES), fontsize=8.5, handlelength=1.1)
         return figure
 
     return Shares(n, make)
@@ -109,11 +100,16 @@ def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sh
             x, y, low, high = lines[shown[place].name]
             axes.vlines(x, low, high, color=PALETTE[0], linewidth=1.2)
             axes.plot(x, y, color=PALETTE[0], marker=MARKERS[0], markersize=3.5)
-            axes.set_title(textwrap.fill(shown[place].title, 20), fontsize=8)
+            axes.set_title(wrapped(shown[place].title, 20), fontsize=8)
             axes.set_ylim(-0.05, 1.05)
             axes.set_yticks([0, 0.5, 1])
-        figure.supxlabel("pause length (s)", fontsize=9)
-        figure.supylabel("share taken over", fontsize=9)
+            # The last panel of each column carries the axis: below it there may be none.
+            last = place + across >= len(shown)
+            axes.tick_params(labelbottom=last)
+            if last:
+                axes.set_xlabel("pause length (s)", fontsize=8)
+            if place % across == 0:
+                axes.set_ylabel("share taken over", fontsize=8)
         return figure
 
     return Shares(rows.height, make)

@@ -1,15 +1,16 @@
 """One pause and what every system did at it (P2 figure 1, drawn from a scored point), and turn ends (P2 figure 3)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from duplex_bench.records.items import Reference
-from duplex_bench.reporting.figures.intervals import PALETTE
+from duplex_bench.reporting.figures.intervals import PALETTE, off_scale
 from duplex_bench.reporting.figures.multiparty import Sketch
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
+from duplex_bench.reporting.scales import Scale
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.serial import from_json
 
@@ -76,18 +77,24 @@ def pause_point(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sketch | 
         axes.set_yticks(range(len(shown) + 1), ["the person", *(system.title for system in shown)])
         axes.set_ylim(len(shown) + 0.5, -0.5)
         axes.set_xlim(left, right)
-        axes.set_xlabel("s on the listener timeline")
+        axes.set_xlabel("time on the listener timeline (s)")
         axes.grid(visible=False, axis="y")
         return figure
 
     return Sketch(
         "conversation-pause-point",
         "One pause, and what every system did at it",
-        f"n = 1 point ({chosen}), the first by a hash among those at which systems differ. Bars: above the energy "
-        "gate. Dashed: the person stops; line: the person goes on; triangle: first word, and a takeover in red "
-        "where it falls into the pause (shaded).",
+        f"n = 1 point ({_name(item, reference)}), the first by a hash among those at which systems differ. Bars: sound "
+        "above the energy gate. Dashed: the person stops; full line: the person goes on; shaded: the pause. Triangle: "
+        "a system's first word; orange: a system that took the floor in the pause.",
         make,
     )
+
+
+def _name(item: Mapping[str, Any], reference: Reference) -> str:
+    from duplex_bench.reporting.site.titles import item_title
+
+    return item_title(item["item_id"], item["condition"], item["cluster"], reference.attributes)
 
 
 def _outcomes(tables: TrackTables) -> pl.DataFrame:
@@ -139,9 +146,14 @@ def turn_end_quartiles(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sk
 
         figure = Figure(figsize=(7.4, 0.7 + 0.27 * len(shown)), layout="constrained")
         for axes, (metric, name, human) in zip(figure.subplots(1, 3, sharey=True), _TURN_ENDS, strict=True):
+            scale = _quartile_scale({key: row for key, row in rows.items() if key[1] == metric}, shown, human)
+            axes.set_xlim(scale.low, scale.high)
             for place, system in enumerate(shown):
                 row = rows.get((system.name, metric))
-                if row is not None:
+                side = scale.side(row["estimate"]) if row is not None else ""
+                if row is not None and side:
+                    off_scale(axes, row["estimate"], place, side, PALETTE[0])
+                elif row is not None:
                     axes.plot([row["q1"], row["q3"]], [place, place], color=PALETTE[0], linewidth=2.2,
                               solid_capstyle="butt")  # fmt: skip
                     axes.plot([row["estimate"]], [place], "o", color=PALETTE[0], markersize=4.5)
@@ -157,6 +169,17 @@ def turn_end_quartiles(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sk
         "conversation-turn-end-quartiles",
         "Turn ends: how soon and how long",
         f"n = {n} rollouts with words. Points: medians; bars: quartiles; dashed: the turn end, or the person's own "
-        "length. At or left of 0 a word was under way at the turn end.",
+        "length. At or left of 0 a word was under way at the turn end. An arrow: the median lies past the axis.",
         make,
     )
+
+
+def _quartile_scale(
+    rows: Mapping[tuple[str, str], Mapping[str, Any]], systems: Sequence[SystemInfo], human: float
+) -> Scale:
+    """From the least to the greatest quartile of what is no reference policy, with a margin."""
+    policies = {one.name for one in systems if one.reference and one.family == "policy"}
+    mine = [row for (name, _), row in rows.items() if name not in policies] or list(rows.values())
+    ends = [human, *(row[name] for row in mine for name in ("q1", "q3", "estimate"))]
+    margin = 0.08 * (max(ends) - min(ends)) or 0.5
+    return Scale(min(ends) - margin, max(ends) + margin)

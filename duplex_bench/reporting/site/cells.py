@@ -9,13 +9,17 @@ import polars as pl
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.formats import interval, number, tie_letter, unit_suffix
 from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
+from duplex_bench.reporting.scales import Scale, Side, scale_of
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One estimate as shown. Positions are per cent of the bar's width; None where nothing is drawn."""
+    """One estimate as shown. Positions are per cent of the bar's width; None where nothing is drawn.
+
+    ``off`` says past which end of the bar the estimate lies.
+    """
 
     condition: str
     text: str
@@ -32,6 +36,7 @@ class Cell:
     point: float | None
     target: float | None
     quartiles: str
+    off: Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,38 +72,43 @@ def boards(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[S
     return found
 
 
-def board(tables: TrackTables, cards: Sequence[MetricCard], systems: Sequence[SystemInfo]) -> Board:
-    """Estimates of ``cards`` for every system of the track; a system without a row shows that it has none."""
+def board(
+    tables: TrackTables,
+    cards: Sequence[MetricCard],
+    systems: Sequence[SystemInfo],
+    among: Sequence[SystemInfo] | None = None,
+) -> Board:
+    """Estimates of ``cards`` for every system of the track; a system without a row shows that it has none.
+
+    Args:
+        tables: the track.
+        cards: columns.
+        systems: rows.
+        among: all systems of the report, for which the bars' scales are made; without, ``systems``.
+    """
     ran = set(tables.rollouts["system"].unique())
     present = set(tables.statistics["system"].unique()) | ran
     rows: dict[tuple[str, str], list[Row]] = {}
     for row in tables.statistics.sort("condition").to_dicts():
         rows.setdefault((row["system"], row["metric"]), []).append(row)
-    scales = {card.id: _scale(tables.statistics, card) for card in cards}
+    scales = {card.id: scale_of(tables.statistics, card, systems if among is None else among) for card in cards}
     groups: dict[str, list[tuple[SystemInfo, tuple[tuple[Cell, ...], ...]]]] = {}
     for system in systems:
         found = [rows.get((system.name, card.id), []) for card in cards]
         # A bound is no run: where it is not defined it has no row, and nothing is missing.
         if system.name in present and (any(found) or system.name in ran):
             cells = tuple(_cells(mine, card, scales[card.id]) for mine, card in zip(found, cards, strict=True))
-            group = system.group_of_track.get(tables.track, system.group)
-            groups.setdefault(group, []).append((system, cells))
+            groups.setdefault(system.group, []).append((system, cells))
     return Board(tuple(cards), tuple((name, tuple(members)) for name, members in groups.items()))
 
 
-def _cells(rows: list[Row], card: MetricCard, scale: tuple[float, float]) -> tuple[Cell, ...]:
+def _cells(rows: list[Row], card: MetricCard, scale: Scale) -> tuple[Cell, ...]:
     single = [row for row in rows if row["condition"] != POOLED]
     return tuple(cell(row, card, scale) for row in single or rows)
 
 
-def cell(row: Row, card: MetricCard, scale: tuple[float, float]) -> Cell:
-    """One row of STATISTICS as shown; ``scale`` is the (left, right) end of the metric's bar."""
-
-    def position(value: float | None) -> float | None:
-        if value is None or value != value:
-            return None
-        return round(100.0 * min(max((value - scale[0]) / (scale[1] - scale[0]), 0.0), 1.0), 2)
-
+def cell(row: Row, card: MetricCard, scale: Scale) -> Cell:
+    """One row of STATISTICS as shown, on the scale of its metric."""
     known = row["estimate"] is not None
     return Cell(
         condition=row["condition"],
@@ -111,24 +121,10 @@ def cell(row: Row, card: MetricCard, scale: tuple[float, float]) -> Cell:
         reason=row["reason"] or ("" if known else "no reason was stored"),
         method=row["method"] or "",
         sort=row["estimate"],
-        low=position(row["low"]) if known else None,
-        high=position(row["high"]) if known else None,
-        point=position(row["estimate"]),
-        target=position(card.target) if card.direction == "target" else None,
+        low=scale.per_cent(row["low"]) if known else None,
+        high=scale.per_cent(row["high"]) if known else None,
+        point=scale.per_cent(row["estimate"]),
+        target=scale.per_cent(card.target) if card.direction == "target" else None,
         quartiles=interval(row["q1"], row["q3"], card.unit) if row["q1"] is not None else "",
+        off=scale.side(row["estimate"]) if known else "",
     )
-
-
-def _scale(statistics: pl.DataFrame, card: MetricCard) -> tuple[float, float]:
-    """0 to 1 for rates; else from the least to the greatest bound of any system, with a margin, and the target."""
-    if card.statistic == "rate":
-        return 0.0, 1.0
-    rows = statistics.filter(pl.col("metric") == card.id)
-    values = [v for name in ("estimate", "low", "high") for v in rows[name].to_list() if v is not None and v == v]
-    if card.target is not None:
-        values.append(card.target)
-    if not values:
-        return 0.0, 1.0
-    low, high = min([*values, 0.0]), max(values)
-    margin = 0.06 * (high - low) or 0.5
-    return low - (margin if low < 0 else 0.0), high + margin
