@@ -1,13 +1,15 @@
 """Tables between assets: Parquet in the object store, one object per asset and partition."""
 
-from typing import Any
+from typing import Any, cast
 
 import dagster as dg
 import polars as pl
 from pydantic import PrivateAttr
 
 from duplex_bench.lib.resources import WorkspaceResource
+from duplex_bench.records.items import Track
 from duplex_bench.stages.run_record import note_run
+from duplex_bench.stages.scored_with import note_scored
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.frames import read_frame, write_frame
 
@@ -42,8 +44,11 @@ class TableIOManager(dg.ConfigurableIOManager):
         workspace = self._workspace()
         key = workspace.table_key(tuple(context.asset_key.path), partition)
         write_frame(workspace.store, key, obj)
-        if context.asset_key.path[-1] in _SCORES:
+        group, name = context.asset_key.path[0], context.asset_key.path[-1]
+        if name in _SCORES:
             note_run(workspace)
+        if name == "measurements" and partition is not None:
+            note_scored(workspace, cast(Track, group), partition)
         context.add_output_metadata({"dagster/row_count": obj.height, "table": key})
 
     def load_input(self, context: dg.InputContext) -> Any:

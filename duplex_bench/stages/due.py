@@ -8,6 +8,7 @@ import polars as pl
 from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES, SCORED_OUTCOMES
 from duplex_bench.stages.rollouts import planned_rollouts
+from duplex_bench.stages.scored_with import scored_otherwise
 from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.systems.card import SystemCard
@@ -47,7 +48,8 @@ def failed_items(workspace: Workspace, track: Track, system: str) -> int:
 
 
 def stale_items(workspace: Workspace, track: Track, card: SystemCard) -> int:
-    """Rollouts of a system that today's items, card and protocol settings ask for and the table has not.
+    """Rollouts of a system that today's items, card and protocol settings ask for and the table has not, and those
+    whose scores were made with other settings or stages than today's.
 
     0 for a system that was never run: that is missing, not stale.
     """
@@ -55,7 +57,9 @@ def stale_items(workspace: Workspace, track: Track, card: SystemCard) -> int:
     if items is None or rollouts is None:
         return 0
     planned = {one.rollout_key for one in planned_rollouts(workspace, items, card)}
-    return len(planned ^ set(rollouts["rollout_key"]))
+    there = set(rollouts["rollout_key"])
+    rescored = planned & there if scored_otherwise(workspace, track, card.name) else set()
+    return len(planned ^ there | rescored)
 
 
 def due(

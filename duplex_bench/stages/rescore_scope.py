@@ -136,6 +136,12 @@ def setting_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> tupl
     )
 
 
+def scoring_settings(profile: Profile) -> dict[str, str]:
+    """Settings by which a system's stored rollouts are scored, as JSON text, without those of the statistics."""
+    told = _leaves(dataclasses.asdict(profile))
+    return {name: value for name, value in told.items() if decides_scoring(name) and not _within(name, ("statistics",))}
+
+
 def decides_scoring(setting: str) -> bool:
     """Whether a setting decides only how stored rollouts are scored, and none decides what systems heard or did."""
     return _within(setting, SCORING_SETTINGS)

@@ -1,5 +1,7 @@
 """Tables between assets: what is missing, one partition, several, and what an output says about itself."""
 
+from dataclasses import replace
+
 import dagster as dg
 import polars as pl
 import pytest
@@ -8,6 +10,7 @@ from duplex_bench.lib.io_manager import OPTIONAL, TableIOManager
 from duplex_bench.lib.metadata import passed_or_not, reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.scored_with import scored_otherwise
 from duplex_bench.storage.frames import content_digest
 
 pytestmark = pytest.mark.dagster
@@ -80,6 +83,22 @@ def test_missing_partitions_are_left_to_the_stage(run):
         materialise("per_system", partition=partition)
     materialise("all")
     assert table("all").to_dict(as_series=False) == {"system": ["a", "c"], "rows": ["a", "c"]}
+
+
+def test_what_scores_were_made_with_is_noted_with_them(tmp_path, instance):
+    @dg.asset(key=["multiparty", "measurements"], partitions_def=THREE)
+    def measurements():
+        return pl.DataFrame({"value": [1.0]})
+
+    resource = WorkspaceResource(profile="demo", data=str(tmp_path))
+    resources = {"workspace": resource, "io_manager": TableIOManager(workspace=resource)}
+    dg.materialize([measurements], resources=resources, instance=instance, partition_key="b")
+    workspace = resource.open()
+    gate = replace(workspace.profile.gate, threshold=0.02)
+    changed = replace(workspace, profile=replace(workspace.profile, gate=gate))
+    assert [scored_otherwise(one, "multiparty", "b") for one in (workspace, changed)] == [False, True]
+    # Nothing is known of what was never scored.
+    assert not scored_otherwise(changed, "multiparty", "a")
 
 
 def test_a_single_partition_arrives_by_name_too(run):

@@ -1,10 +1,13 @@
 """Which systems have failed or stale items, on a small run whose tables are spoiled on purpose."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from duplex_bench.stages.cards import card_of
 from duplex_bench.stages.due import due, failed_items, stale_items
+from duplex_bench.stages.scored_with import note_scored
 from duplex_bench.stages.stored_run import required, systems_with
 from duplex_bench.storage.frames import write_frame
 
@@ -61,6 +64,22 @@ def test_another_card_or_another_item_makes_its_rollouts_stale(run, planted_card
     write_frame(run.store, run.table_key((TRACK, "items"), None), items.head(items.height - 1))
     assert stale_items(run, TRACK, card) == n - (n // items.height) * (items.height - 1)
     assert due(run, [TRACK], planted_cards, "stale") == planted_cards
+
+
+def test_another_scoring_setting_makes_scores_stale_and_no_rollout(run, planted_cards):
+    one, other = list(planted_cards)[:2]
+    profile = run.profile
+    changed = replace(run, profile=replace(profile, gate=replace(profile.gate, threshold=0.02)))
+    # Nothing is noted of a run from before there were notes.
+    assert due(changed, [TRACK], planted_cards, "stale") == {}
+    note_scored(run, TRACK, one)
+    note_scored(changed, TRACK, other)
+    assert due(changed, [TRACK], planted_cards, "stale").keys() == {one}
+    assert stale_items(changed, TRACK, planted_cards[one]) == required(run, TRACK, "rollouts", one).height
+    assert due(run, [TRACK], planted_cards, "stale").keys() == {other}
+    # What decides only how many are worked at a time, or the statistics over the scores, moves no score.
+    calm = replace(profile, processes=7, statistics=replace(profile.statistics, n_resamples=17))
+    assert due(replace(run, profile=calm), [TRACK], planted_cards, "stale").keys() == {other}
 
 
 def test_a_system_that_was_never_run_is_neither(run, planted_cards):
