@@ -75,7 +75,7 @@ def stages(folder: Path, told: Path) -> None:
         lap("statistics")
         stored |= {"statistics": estimates.frame, "comparisons": comparisons.frame}
         systems = tuple(SystemInfo(manner.name, manner.name) for manner in _full_size.manners())
-        joined = track_tables(track, stored, workspace.profile.multiparty.analysis)
+        joined = track_tables(track, stored, workspace.profile)
         summary.tables(workspace, joined, systems)
         lap("tables")
         summary.figures(workspace, joined, systems)

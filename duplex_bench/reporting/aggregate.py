@@ -10,10 +10,11 @@ from duplex_bench.records.items import Track
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.records.tables import COMPARISONS, STATISTICS
-from duplex_bench.reporting.comparisons import WINDOW, pairs_of, write_tie_groups
+from duplex_bench.reporting.comparisons import WINDOW, pairs_of, without_spread, write_tie_groups
 from duplex_bench.reporting.estimates import (
     AggregateSettings,
     Row,
+    alike,
     center,
     cluster_index,
     estimate,
@@ -96,7 +97,7 @@ def statistics_table(
         ]  # fmt: skip
         if card.headline or settings.all_metrics_in_pairs:
             pairs = [{**base, **pair} for pair in pairs_of(rows, names, card, draws, settings, (track, condition))]
-            write_tie_groups(estimates, pairs, card, 1 - settings.level)
+            write_tie_groups(estimates, pairs, card, settings.alpha)
             comparisons += pairs
         statistics += estimates
     return Aggregates(
@@ -153,7 +154,12 @@ def condition_differences(
             clusters = pl.concat([side["cluster"] for side in sides]).n_unique()
             low, high = np.nan, np.nan
             if clusters > 1:
-                low, high = percentile_interval(first - second, settings.level, clusters)
+                change = first - second
+                low, high = (
+                    without_spread(centers[0] - centers[1], clusters, card, settings)
+                    if alike(change)
+                    else percentile_interval(change, settings.level, clusters)
+                )
             rows.append(
                 {"system": system, "metric": card.id, "first": conditions[0], "second": conditions[1],
                  "difference": centers[0] - centers[1], "low": known_or_none(low), "high": known_or_none(high),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,18 +12,21 @@ from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.estimates import (
     AggregateSettings,
     Row,
+    alike,
     bootstrap_statistic,
     center,
     cluster_index,
     known_or_none,
 )
 from duplex_bench.statistics import (
+    Interval,
     Multiplicities,
     bonferroni,
     holm,
     mcnemar_exact,
     mean_replicates,
     minimum_detectable_difference,
+    no_spread_interval,
     percentile_intervals,
     sign_flip_tests,
     tie_groups,
@@ -32,7 +36,11 @@ from duplex_bench.storage.digests import generator_from
 
 SIGN_FLIP = "sign_flip"
 MCNEMAR = "mcnemar_exact"
+# Key of a pair between ``pairs_of`` and ``write_tie_groups``: whether one lies nearer to the metric's target.
+NEARER = "nearer"
 WINDOW = ["item_id", "window_id"]
+# Digits of a value (rates, seconds, ratios) that are not rounding of its arithmetic: SAME as a power of ten.
+_DECIMALS: Final = 9
 
 
 def pairs_of(
@@ -57,19 +65,27 @@ def pairs_of(
     ours = _sums([(shared, values[:, a]) for shared, (a, _) in zip(columns, pairs, strict=True)], owner, k)
     theirs = _sums([(shared, values[:, b]) for shared, (_, b) in zip(columns, pairs, strict=True)], owner, k)
     if bootstrap_statistic(card) == "mean":
-        again = mean_replicates(ours, sizes, draws) - mean_replicates(theirs, sizes, draws)
+        sides = [mean_replicates(sums, sizes, draws) for sums in (ours, theirs)]
     else:
-        again = np.column_stack(
-            [
-                weighted_medians(values[shared, a], owner[shared], draws.counts)
-                - weighted_medians(values[shared, b], owner[shared], draws.counts)
-                for shared, (a, b) in zip(columns, pairs, strict=True)
-            ]
-        )
+        sides = [
+            np.column_stack(
+                [
+                    weighted_medians(values[shared, pair[side]], owner[shared], draws.counts)
+                    for shared, pair in zip(columns, pairs, strict=True)
+                ]
+            )
+            for side in (0, 1)
+        ]
+    again = sides[0] - sides[1]
     held = sizes > 0
     intervals = percentile_intervals(again, settings.level, held.sum(axis=0).tolist())
+    for place, (a, b) in enumerate(pairs):
+        moved = values[columns[place], a] - values[columns[place], b]
+        if alike(again[:, place] if bootstrap_statistic(card) == "mean" else moved):
+            intervals[place] = without_spread(float(moved.mean()), int(held[:, place].sum()), card, settings)
+    nearer = _nearer(sides, card, settings, held)
     p_values = sign_flip_tests(
-        np.where(held, ours - theirs, np.nan),
+        np.where(held, _rounded(ours - theirs), np.nan),
         rng=generator_from("sign-flip/2", *seed_names, card.id),
         n_permutations=settings.n_permutations,
     )
@@ -89,7 +105,16 @@ def pairs_of(
             "n_clusters": int(inside.sum()),
             "minimum_detectable": _detectable((ours - theirs)[inside, place] / sizes[inside, place], settings),
         }  # fmt: skip
-        found.append({**pair, "p": p_values[place], "p_corrected": None, "correction": "holm", "test": SIGN_FLIP})
+        found.append(
+            {
+                **pair,
+                "p": p_values[place],
+                "p_corrected": None,
+                "correction": "holm",
+                "test": SIGN_FLIP,
+                NEARER: nearer[place],
+            }
+        )
         if card.statistic == "rate" and np.isin(one, (0.0, 1.0)).all() and np.isin(other, (0.0, 1.0)).all():
             p = mcnemar_exact(int(((one == 1) & (other == 0)).sum()), int(((one == 0) & (other == 1)).sum()))
             marginal.append({**pair, "p": p, "correction": "bonferroni", "test": MCNEMAR})
@@ -100,6 +125,35 @@ def pairs_of(
         row["p_corrected"] = bonferroni(row["p"], family)
         row["correction"] = f"bonferroni over {family}"
     return found + marginal
+
+
+def _nearer(
+    sides: Sequence[npt.NDArray[np.float64]],
+    card: MetricCard,
+    settings: AggregateSettings,
+    held: npt.NDArray[np.bool_],
+) -> list[bool]:
+    """Of each pair (columns), whether one lies nearer to the card's target; True where the card has none.
+
+    Systems on either side of a target may differ and be equally good: the interval of their distances must say so.
+    """
+    if card.direction != "target":
+        return [True] * held.shape[1]
+    distances = [np.abs(side - (card.target or 0.0)) for side in sides]
+    bounds = percentile_intervals(distances[0] - distances[1], settings.level, held.sum(axis=0).tolist())
+    return [bool(low > 0 or high < 0) for low, high in bounds]
+
+
+def without_spread(difference: float, n_clusters: int, card: MetricCard, settings: AggregateSettings) -> Interval:
+    """Interval where resampling would call a difference certain: of rates by Wilson's bound, of others none."""
+    if card.statistic != "rate":
+        return Interval(np.nan, np.nan)
+    return no_spread_interval(difference, n_clusters, -1.0, 1.0, settings.level)
+
+
+def _rounded(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Numbers without what their arithmetic rounded: a difference of 1e-16 s between equal outputs is none."""
+    return np.round(numbers, _DECIMALS)
 
 
 def _sums(
@@ -120,7 +174,7 @@ def _by_window(
     values = np.full((windows.height, len(names)), np.nan)
     for place, name in enumerate(names):
         mine = placed.filter(pl.col("system") == name)
-        values[mine["row"].to_numpy(), place] = mine["value"].to_numpy()
+        values[mine["row"].to_numpy(), place] = _rounded(mine["value"].to_numpy())
     return values, cluster_index(windows["cluster"], draws)
 
 
@@ -146,20 +200,25 @@ def _detectable(differences: npt.NDArray[np.float64], settings: AggregateSetting
 
     A spread of 0 in a few clusters says nothing about the next cluster: 0 would promise what no sample can.
     """
-    spread = float(np.std(differences, ddof=1))
-    if spread == 0.0:
+    if alike(differences):
         return None
+    spread = float(np.std(differences, ddof=1))
     return known_or_none(minimum_detectable_difference(len(differences), spread, settings.power, settings.level))
 
 
 def write_tie_groups(estimates: list[Row], pairs: list[Row], card: MetricCard, alpha: float) -> None:
-    """Write tie groups into ``estimates``: systems that the headline test does not tell apart share one."""
+    """Write tie groups into ``estimates``: systems that the headline test does not tell apart share one.
+
+    Under a target two systems are apart only if their distances to it are, too. Takes ``NEARER`` out of ``pairs``.
+    """
     if card.direction == "none":
+        for pair in pairs:
+            pair.pop(NEARER, None)
         return
     place = {row["system"]: index for index, row in enumerate(estimates)}
     p_values = np.full((len(place), len(place)), np.nan)
     for pair in pairs:
-        if pair["test"] == SIGN_FLIP:
+        if pair["test"] == SIGN_FLIP and pair.pop(NEARER):
             a, b = place[pair["system_a"]], place[pair["system_b"]]
             p_values[a, b] = p_values[b, a] = pair["p_corrected"]
     goodness = [

@@ -8,13 +8,22 @@ import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.statistics import Multiplicities, mean_replicates, percentile_interval, quartiles, wilson_interval
+from duplex_bench.statistics import (
+    Multiplicities,
+    mean_replicates,
+    no_spread_interval,
+    percentile_interval,
+    quartiles,
+    wilson_interval,
+)
 from duplex_bench.statistics.weighted_median import weighted_medians
 
 Row = dict[str, Any]
 
 # Below this many clusters, or clusters with the rarer outcome, a bootstrap interval covers less than it says (ours).
 FEW_CLUSTERS: Final = 10
+# Values are rates, seconds and ratios: what differs by less was rounded otherwise, and is the same.
+SAME: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,11 @@ class AggregateSettings:
     power: float = 0.8
     paper_metrics: int = 2
     all_metrics_in_pairs: bool = False
+
+    @property
+    def alpha(self) -> float:
+        """Size of a test: below it a corrected p-value tells two systems apart."""
+        return round(1 - self.level, 12)
 
 
 def bootstrap_statistic(card: MetricCard) -> Literal["mean", "median"]:
@@ -81,9 +95,13 @@ def estimate(
         low, high = wilson_interval(int(values[0]) * n_clusters, n_clusters, settings.level)
         method = f"{percent} Wilson interval over {n_clusters} clusters, since every window has the same value"
     else:
-        low, high = percentile_interval(resampled(values, index, card, draws), settings.level, n_clusters)
-        method = f"{percent} cluster bootstrap, {settings.n_resamples} resamples of {n_clusters} clusters"
-        method += _caution(values, index, card)
+        again = resampled(values, index, card, draws)
+        if alike(values if card.statistic == "median" else again):
+            low, high, method, reason = _without_spread(values, n_clusters, card, settings)
+        else:
+            low, high = percentile_interval(again, settings.level, n_clusters)
+            method = f"{percent} cluster bootstrap, {settings.n_resamples} resamples of {n_clusters} clusters"
+            method += _caution(values, index, card)
     return {
         **counted,
         **shape,
@@ -94,6 +112,23 @@ def estimate(
         "reason": reason,
         "tie_group": None,
     }
+
+
+def alike(numbers: npt.NDArray[np.float64]) -> bool:
+    """Whether numbers (n,) are one number but for rounding; NaN are passed over."""
+    known = numbers[~np.isnan(numbers)]
+    return len(known) == 0 or float(np.ptp(known)) <= SAME
+
+
+def _without_spread(
+    values: npt.NDArray[np.float64], n_clusters: int, card: MetricCard, settings: AggregateSettings
+) -> tuple[float, float, str, str | None]:
+    """Bounds, method and reason where every resample gives the same estimate, though not every rate is 0 or 1."""
+    if card.statistic != "rate":
+        return np.nan, np.nan, "no interval", f"no interval: all {n_clusters} clusters have the same value"
+    low, high = no_spread_interval(center(values, card), n_clusters, 0.0, 1.0, settings.level)
+    method = f"{100 * settings.level:g} % Wilson bound over {n_clusters} clusters, since all have the same rate"
+    return low, high, method, None
 
 
 def _caution(values: npt.NDArray[np.float64], index: npt.NDArray[np.int64], card: MetricCard) -> str:

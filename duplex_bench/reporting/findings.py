@@ -11,7 +11,6 @@ from duplex_bench.reporting.comparisons import SIGN_FLIP
 from duplex_bench.reporting.formats import interval, number, p_value, unit_suffix
 from duplex_bench.reporting.inputs import POOLED, ReportInputs, TrackTables
 
-_ALPHA = 0.05
 # A headline metric as what a reader wants a system to be good at; others go by their title.
 _PLAIN: Final[Mapping[str, str]] = {
     "fresh_onset_response": "starting to answer when asked",
@@ -139,14 +138,13 @@ def _finding(
             sentence += f"; not compared with {other}: too few shared windows."
         else:
             sign = 1.0 if comparison["system_a"] == best["system"] else -1.0
-            low, high = sorted((sign * comparison["low"], sign * comparison["high"]))
             p = comparison["p_corrected"]
-            separable = p is not None and p < _ALPHA
+            separable = _told_apart(tables, card, comparison, best, runner_up)
             verdict = "separable" if separable else "not separable"
             sentence += (
                 f"; {verdict} from the next, {other} "
                 f"(difference {number(sign * comparison['difference'], card.unit, signed=True)}{unit} "
-                f"{interval(low, high, card.unit, signed=True)}, corrected p {p_value(p)}, "
+                f"{_turned(comparison, sign, card.unit)}, corrected p {p_value(p)}, "
                 f"{comparison['n_pairs']} pairs)."
             )
             if not separable:
@@ -179,6 +177,25 @@ def _finding(
     )
 
 
+def _told_apart(
+    tables: TrackTables, card: MetricCard, comparison: dict[str, Any], best: dict[str, Any], other: dict[str, Any]
+) -> bool:
+    """Whether the headline test sets the two apart; under a target they must also lie at distances that differ."""
+    p = comparison["p_corrected"]
+    if p is None or not p < tables.alpha:
+        return False
+    return card.direction != "target" or best["tie_group"] != other["tie_group"]
+
+
+def _turned(comparison: dict[str, Any], sign: float, unit: str) -> str:
+    """The interval of a difference as text, from the other system's side where ``sign`` is -1."""
+    low, high = comparison["low"], comparison["high"]
+    if low is None or high is None:
+        return "without an interval, since every cluster differs alike"
+    low, high = sorted((sign * low, sign * high))
+    return interval(low, high, unit, signed=True)
+
+
 def _what_it_takes(tables: TrackTables, comparison: dict[str, Any], card: MetricCard, unit: str) -> str:
     if _out_of_reach(tables, comparison):
         return f" With {comparison['n_clusters']} clusters no pair of systems can be told apart here."
@@ -195,7 +212,7 @@ def _out_of_reach(tables: TrackTables, comparison: dict[str, Any]) -> bool:
         & (pl.col("condition") == comparison["condition"])
         & (pl.col("test") == SIGN_FLIP)
     ).height
-    return bool(family * 2.0 ** (1 - comparison["n_clusters"]) >= _ALPHA)
+    return bool(family * 2.0 ** (1 - comparison["n_clusters"]) >= tables.alpha)
 
 
 def _one_condition(tables: TrackTables, card: MetricCard) -> bool:
@@ -209,7 +226,6 @@ def _comparison(tables: TrackTables, metric: str, condition: str, one: str, othe
         & (pl.col("condition") == condition)
         & (pl.col("test") == SIGN_FLIP)
         & pl.col("difference").is_not_null()
-        & pl.col("low").is_not_null()
         & pl.col("system_a").is_in([one, other])
         & pl.col("system_b").is_in([one, other])
     )

@@ -20,6 +20,7 @@ from duplex_bench.records.tables import (
     Schema,
 )
 from duplex_bench.reporting.analysis import MultipartyAnalysis
+from duplex_bench.reporting.estimates import AggregateSettings
 from duplex_bench.storage.blobs import BlobStore
 
 TRACK_TITLES: Mapping[Track, str] = {"multiparty": "Multiparty", "conversation": "Conversation"}
@@ -50,6 +51,8 @@ class ReportInputError(ValueError):
 class TrackTables:
     """Every stored table of one track, in the schemas of ``records.tables``, and its metric cards.
 
+    ``aggregation`` holds the level and resamples that its statistics were made with.
+
     Raises:
         ReportInputError: a table lacks a column of its schema, or a metric is measured that has no card.
     """
@@ -65,6 +68,7 @@ class TrackTables:
     comparisons: pl.DataFrame
     cards: tuple[MetricCard, ...]
     analysis: MultipartyAnalysis = field(default_factory=MultipartyAnalysis)
+    aggregation: AggregateSettings = field(default_factory=AggregateSettings)
 
     def __post_init__(self) -> None:
         for name, schema in SCHEMAS.items():
@@ -89,6 +93,16 @@ class TrackTables:
     def headline_cards(self) -> tuple[MetricCard, ...]:
         """Cards of the leaderboard, in card order."""
         return tuple(card for card in self.cards if card.headline)
+
+    @property
+    def level_text(self) -> str:
+        """The level of its intervals, as captions say it."""
+        return f"{100 * self.aggregation.level:g} %"
+
+    @property
+    def alpha(self) -> float:
+        """Below which a corrected p-value tells two systems apart."""
+        return self.aggregation.alpha
 
     def card(self, metric: str) -> MetricCard:
         """The card of a metric; raises KeyError if there is none."""

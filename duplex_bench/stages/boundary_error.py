@@ -17,7 +17,7 @@ from duplex_bench.stages.conversation_sensitivity import stored_pauses
 from duplex_bench.stages.recognition import EDGES
 from duplex_bench.stages.summary import stored_tables
 from duplex_bench.stages.workspace import Workspace
-from duplex_bench.statistics import Interval, cluster_bootstrap, wilson_interval
+from duplex_bench.statistics import Interval, rate_interval
 from duplex_bench.statistics.boundary_error import boundary_interval
 from duplex_bench.storage.digests import generator_from
 from duplex_bench.storage.frames import read_frame
@@ -136,17 +136,14 @@ def _row(
     as_labelled = np.array([outcomes_under(pause, np.zeros((1, 2)))[0] for pause in pauses])
     clusters = np.array([pause.cluster for pause in pauses])
     names, analysis = ("boundary-error/2", system), tables.analysis
-    low, high = cluster_bootstrap(
-        as_labelled, clusters, "mean", rng=generator_from(*names), n_resamples=analysis.n_resamples,
-        level=analysis.level, few_clusters=True,
-    )  # fmt: skip
+    low, high = rate_interval(
+        as_labelled, clusters, rng=generator_from(*names), n_resamples=analysis.n_resamples, level=analysis.level
+    )
     wide = boundary_interval(
         values, clusters, rng=generator_from(*names), n_resamples=analysis.n_resamples, level=analysis.level
     )
-    n_clusters = len(np.unique(clusters))
-    if n_clusters > 1 and len(np.unique(as_labelled)) == 1:
+    if len(np.unique(as_labelled)) == 1:
         # Resampling equal values would call them certain; the error cannot make them more so.
-        low, high = wilson_interval(int(as_labelled[0]) * n_clusters, n_clusters, analysis.level)
         wide = Interval(min(low, wide.low), max(high, wide.high))
     bounds = {"low": low, "high": high, "low_with_error": wide.low, "high_with_error": wide.high}
     return {

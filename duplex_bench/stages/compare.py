@@ -1,6 +1,6 @@
 """Two systems on the windows they share: difference, interval, tests, and where they differ most (design 10)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,9 +9,9 @@ import polars as pl
 
 from duplex_bench.records.items import Track
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.reporting.aggregate import AggregateSettings, statistics_table
+from duplex_bench.reporting.aggregate import Aggregates, AggregateSettings, statistics_table
 from duplex_bench.reporting.comparisons import MCNEMAR, SIGN_FLIP, WINDOW
-from duplex_bench.reporting.estimates import center
+from duplex_bench.reporting.estimates import SAME, alike, center
 from duplex_bench.reporting.inputs import ADDRESSING, POOLED
 from duplex_bench.stages import scoring
 from duplex_bench.stages.profile import StatisticsSettings
@@ -21,8 +21,9 @@ from duplex_bench.stages.workspace import Workspace
 PAIRED_SCHEMA = {
     "track": pl.String, "metric": pl.String, "title": pl.String, "unit": pl.String, "condition": pl.String,
     "value_a": pl.Float64, "value_b": pl.Float64, "difference": pl.Float64, "low": pl.Float64, "high": pl.Float64,
-    "p_sign_flip": pl.Float64, "p_mcnemar": pl.Float64, "n_pairs": pl.Int64, "n_clusters": pl.Int64,
-    "minimum_detectable": pl.Float64, "better": pl.String, "reason": pl.String,
+    "p_sign_flip": pl.Float64, "p_mcnemar": pl.Float64, "n_pairs": pl.Int64, "n_differ": pl.Int64,
+    "n_clusters": pl.Int64, "minimum_detectable": pl.Float64, "spread": pl.Boolean, "method": pl.String,
+    "better": pl.String, "reason": pl.String,
 }  # fmt: skip
 EXAMPLES_SCHEMA = {
     "track": pl.String, "metric": pl.String, "condition": pl.String, "item_id": pl.String, "window_id": pl.String,
@@ -39,9 +40,11 @@ class Compared:
         system_a: the first.
         system_b: the second; differences are a minus b.
         pairs: one row by metric and condition, in the schema ``PAIRED_SCHEMA``: the card's statistic of either side
-            on shared windows, their difference with its interval, p-values of this one comparison (not corrected for
-            others), the smallest difference that could have been seen, who is better where the interval excludes
-            zero and the sign-flip test is below its level, else the reason why nobody is said to be.
+            on shared windows, their difference with its interval and the method of that, whether the difference
+            varies from cluster to cluster, on how many of the windows the two differ, p-values of this one
+            comparison (not corrected for others), the smallest difference that could have been seen, who is better
+            where the interval excludes zero and the sign-flip test is below its level (under a target, where one also
+            lies nearer to it), else the reason why nobody is said to be.
         examples: windows where the two differ most, in the schema ``EXAMPLES_SCHEMA``, links relative to the report.
     """
 
@@ -147,12 +150,12 @@ def _conditions(track: Track, windows: pl.DataFrame) -> list[tuple[str, pl.DataF
     return found
 
 
-def _tests(settings: StatisticsSettings, track: Track, rows: pl.DataFrame) -> pl.DataFrame:
+def _tests(settings: StatisticsSettings, track: Track, rows: pl.DataFrame) -> Aggregates:
     # One comparison by itself: nothing to correct over.
     chosen = AggregateSettings(
         n_resamples=settings.n_resamples, level=settings.level, paper_metrics=1, all_metrics_in_pairs=True
     )
-    return statistics_table(rows, scoring.metric_cards(track), track=track, settings=chosen).comparisons
+    return statistics_table(rows, scoring.metric_cards(track), track=track, settings=chosen)
 
 
 def _pair(
@@ -160,7 +163,7 @@ def _pair(
     card: MetricCard,
     condition: str,
     windows: pl.DataFrame,
-    tests: pl.DataFrame,
+    tests: Aggregates,
     systems: tuple[str, str],
     settings: StatisticsSettings,
 ) -> dict[str, Any]:
@@ -173,8 +176,9 @@ def _pair(
     if both.height:
         row["value_a"], row["value_b"] = (center(both[name].to_numpy(), card) for name in ("value", "value_b"))
         row["difference"] = row["value_a"] - row["value_b"]
-    mine = tests.filter((pl.col("metric") == card.id) & (pl.col("condition") == condition))
-    by_test = {test["test"]: test for test in mine.iter_rows(named=True)}
+        row["n_differ"] = int((np.abs((both["value"] - both["value_b"]).to_numpy()) > SAME).sum())
+    here = (pl.col("metric") == card.id) & (pl.col("condition") == condition)
+    by_test = {test["test"]: test for test in tests.comparisons.filter(here).iter_rows(named=True)}
     if SIGN_FLIP not in by_test:
         row["reason"] = (
             f"{both.height} of {windows.height} windows have a value for both, in {row['n_clusters']} clusters: "
@@ -189,9 +193,11 @@ def _pair(
     row |= {
         "low": low, "high": high, "p_sign_flip": _known(found["p"]),
         "p_mcnemar": _known(by_test[MCNEMAR]["p"]) if MCNEMAR in by_test else None,
-        "minimum_detectable": found["minimum_detectable"],
+        "minimum_detectable": found["minimum_detectable"], "spread": _has_spread(both, card),
     }  # fmt: skip
-    row["better"], row["reason"] = _better(row, card, systems, 1 - settings.level)
+    row["method"] = _method(row, settings)
+    groups = dict(tests.statistics.filter(here).select("system", "tie_group").iter_rows())
+    row["better"], row["reason"] = _better(row, card, systems, 1 - settings.level, groups)
     return row
 
 
@@ -199,20 +205,46 @@ def _known(p: float | None) -> float | None:
     return None if p is None or np.isnan(p) else p
 
 
+def _has_spread(both: pl.DataFrame, card: MetricCard) -> bool:
+    """Whether the difference varies: from cluster to cluster, of a median from window to window."""
+    apart = both.select("cluster", (pl.col("value") - pl.col("value_b")).alias("apart"))
+    if card.statistic != "median":
+        apart = apart.group_by("cluster").mean()
+    return not alike(apart["apart"].to_numpy())
+
+
+def _method(row: dict[str, Any], settings: StatisticsSettings) -> str:
+    """How the interval was made, in words."""
+    if row["spread"]:
+        return f"{100 * settings.level:g} % cluster bootstrap"
+    why = "no window differs" if row["n_differ"] == 0 else "every cluster differs by the same"
+    if row["low"] is None:
+        return f"no interval: {why}"
+    return f"{100 * settings.level:g} % Wilson bound over {row['n_clusters']} clusters: {why}"
+
+
 def _better(
-    row: dict[str, Any], card: MetricCard, systems: tuple[str, str], alpha: float
+    row: dict[str, Any],
+    card: MetricCard,
+    systems: tuple[str, str],
+    alpha: float,
+    groups: Mapping[str, int | None],
 ) -> tuple[str | None, str | None]:
     if card.direction == "none":
         return None, "this metric has no better or worse"
     low, high, p = row["low"], row["high"], row["p_sign_flip"]
+    if row["n_differ"] == 0:
+        return None, "no window differs"
     if low is None or high is None or p is None:
-        return None, "no interval or no test"
+        return None, row["method"] if low is None else "no test"
     if low <= 0 <= high or not p < alpha:
         return None, "not told apart"
     a_is_better = row["difference"] > 0
     if card.direction == "lower":
         a_is_better = not a_is_better
     if card.direction == "target":
+        if len(set(groups.values())) < 2:
+            return None, "neither is shown to lie nearer to the target"
         target = card.target or 0.0
         a_is_better = abs(row["value_a"] - target) < abs(row["value_b"] - target)
     return systems[0 if a_is_better else 1], None

@@ -184,11 +184,12 @@ def quote(row: Mapping[str, Any], found: ComparedRuns) -> str:
     systems = row["system_a"] if row["system_a"] == row["system_b"] else f"{row['system_a']} and {row['system_b']}"
     where = f"{row['title']} ({row['track']}, {row['condition']}), {systems}, A minus B"
     runs = f"A: {found.run_a.title}, B: {found.run_b.title}"
-    if row["difference"] is None or row["low"] is None:
+    if row["difference"] is None or row["method"] is None:
         return f"{where}: {row['reason']}; {runs}"
+    bounds = "" if row["low"] is None else f" {interval(row['low'], row['high'], signed=True)}"
     return (
-        f"{where}: {number(row['difference'], signed=True)}{unit} {interval(row['low'], row['high'], signed=True)} "
-        f"({100 * found.level:g} % cluster bootstrap; {row['n_pairs']} windows in {row['n_clusters']} clusters; "
+        f"{where}: {number(row['difference'], signed=True)}{unit}{bounds} "
+        f"({row['method']}; {row['n_pairs']} windows in {row['n_clusters']} clusters; "
         f"sign-flip p {p_value(row['p_sign_flip'])}, not corrected); {runs}"
     )
 

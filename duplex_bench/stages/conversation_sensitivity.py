@@ -10,7 +10,7 @@ from duplex_bench.conversation.measures import MeasureError, Spans, classify_pau
 from duplex_bench.conversation.sensitivity import StoredPause, TakeoverRow, stored_pause, takeover_under_shifts
 from duplex_bench.reporting.inputs import Table, TrackTables
 from duplex_bench.stages.measured import Measured, measured
-from duplex_bench.statistics import cluster_bootstrap, wilson_interval
+from duplex_bench.statistics import rate_interval
 from duplex_bench.storage.digests import generator_from
 
 DETECTORS: Final = ("energy gate", "voice detector")
@@ -77,15 +77,10 @@ def _shifts(tables: TrackTables, scored: dict[str, list[Measured]]) -> Table:
 def _interval(tables: TrackTables, system: str, row: TakeoverRow) -> tuple[float | None, float | None]:
     if row.rate is None or len(set(row.clusters)) < 2:
         return None, None
-    if len(set(row.outcomes)) == 1:
-        # Resampling equal values would call them certain.
-        clusters = len(set(row.clusters))
-        bound = wilson_interval(int(row.outcomes[0]) * clusters, clusters, tables.analysis.level)
-        return bound.low, bound.high
-    found = cluster_bootstrap(
-        np.asarray(row.outcomes), np.asarray(row.clusters), "mean",
+    found = rate_interval(
+        np.asarray(row.outcomes), np.asarray(row.clusters),
         rng=generator_from("boundary-shifts/1", system, row.group),
-        n_resamples=tables.analysis.n_resamples, level=tables.analysis.level, few_clusters=True,
+        n_resamples=tables.analysis.n_resamples, level=tables.analysis.level,
     )  # fmt: skip
     return found.low, found.high
 

@@ -218,10 +218,15 @@ def _metric(
             f"{100 * rules.min_shared:g} % are needed"
         )
         return Verdict(track, system, check, "failed", reason, **told)
-    if row["low"] is None or row["high"] is None:
+    if row["method"] is None or row["difference"] is None:
         why = row["reason"] or "no interval"
         return Verdict(track, system, check, "failed", f"cannot be judged: {why}", **told)
-    status, reason = decide(card, rule, rules, row["low"], row["high"])
+    low, high = row["low"], row["high"]
+    if not row["spread"]:
+        # The change itself is held against the margin, and the answer says what that is worth.
+        low = high = row["difference"]
+        told |= {"low": None, "high": None}
+    status, reason = decide(card, rule, rules, low, high)
     return Verdict(track, system, check, status, f"{reason}{_seen(row)}", **told)
 
 
@@ -268,9 +273,12 @@ def _numbers(row: Mapping[str, Any] | None) -> dict[str, float | None]:
 def _seen(row: Mapping[str, Any] | None) -> str:
     if row is None or row["difference"] is None:
         return ""
-    bounds = interval(row["low"], row["high"], signed=True)
-    spread = ", no spread between clusters" if row["low"] is not None and row["low"] == row["high"] else ""
-    return (
-        f": {number(row['value_b'])} -> {number(row['value_a'])}, change {number(row['difference'], signed=True)} "
-        f"{bounds}, {row['n_pairs']} windows in {row['n_clusters']} clusters{spread}"
-    )
+    seen = f": {number(row['value_b'])} -> {number(row['value_a'])}, change {number(row['difference'], signed=True)}"
+    counted = f"{row['n_pairs']} windows in {row['n_clusters']} clusters"
+    if row["n_differ"] == 0:
+        return f"{seen}, none of the {counted} moved: so they came out, which says nothing about others"
+    if row["spread"] is False:
+        return f"{seen} alike in all {counted}: no interval, since nothing tells how others would come out"
+    if row["low"] is None:
+        return f"{seen}, {counted}"
+    return f"{seen} {interval(row['low'], row['high'], signed=True)}, {counted}"

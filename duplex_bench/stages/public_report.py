@@ -60,7 +60,7 @@ def _tables(workspace: Workspace, track: Track) -> TrackTables:
     }
     for name in ("items", "statistics", "comparisons"):
         found[name] = required(workspace, track, name)
-    return track_tables(track, found, workspace.profile.multiparty.analysis)
+    return track_tables(track, found, workspace.profile)
 
 
 def _figures(workspace: Workspace, track: Track) -> pl.DataFrame:

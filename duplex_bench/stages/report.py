@@ -11,7 +11,8 @@ from duplex_bench.multiparty.transcript_reference import RULE_SYSTEM, SYSTEM
 from duplex_bench.records import tables as schemas
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.analysis import MultipartyAnalysis
-from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SweepPlace, SystemInfo, TrackTables
+from duplex_bench.reporting.estimates import AggregateSettings
+from duplex_bench.reporting.inputs import ReportInputs, SiteSettings, SweepPlace, SystemInfo, SystemType, TrackTables
 from duplex_bench.reporting.site import build_site
 from duplex_bench.reporting.tables import cast_quality, funnel
 from duplex_bench.stages import conversation, report_context, scoring
@@ -20,6 +21,7 @@ from duplex_bench.stages.boundary_error import boundary_error_tables
 from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
+from duplex_bench.stages.profile import Profile, StatisticsSettings
 from duplex_bench.stages.recall_ceiling import HEARD_CEILING, TEXT_CEILING, ceiling_by_history
 from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.repeats import repeat_variance
@@ -70,15 +72,32 @@ READERS = tuple(
 )
 
 
-def track_tables(track: Track, stored: Mapping[str, Any], analysis: MultipartyAnalysis | None = None) -> TrackTables:
-    """Every stored table of one track by name; those of ``PER_SYSTEM`` come as one table a system and are joined."""
+# In the order of the report: systems of one type stand together.
+_GROUPS: Final[Mapping[SystemType | None, str]] = {
+    "full_duplex": "Full-duplex",
+    "endpointer": "Endpointer-dependent",
+    None: "Systems",
+}
+
+
+def track_tables(track: Track, stored: Mapping[str, Any], profile: Profile | None = None) -> TrackTables:
+    """Every stored table of one track by name; those of ``PER_SYSTEM`` come as one table a system and are joined.
+
+    ``profile`` says what the statistics were made with; None: the defaults.
+    """
+    analysis = MultipartyAnalysis() if profile is None else profile.multiparty.analysis
+    chosen = StatisticsSettings() if profile is None else profile.statistics
+    if track == "conversation":
+        # What multiparty.analysis says is of the other track: here every interval is of one level.
+        analysis = dataclasses.replace(analysis, level=chosen.level, n_resamples=chosen.n_resamples)
     return TrackTables(
         track=track,
         items=stored["items"],
         statistics=stored["statistics"],
         comparisons=stored["comparisons"],
         cards=scoring.metric_cards(track),
-        analysis=analysis or MultipartyAnalysis(),
+        analysis=analysis,
+        aggregation=AggregateSettings(n_resamples=chosen.n_resamples, level=chosen.level),
         **{name: joined(stored[name], schema) for name, schema in PER_SYSTEM.items()},
     )
 

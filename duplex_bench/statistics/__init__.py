@@ -13,10 +13,11 @@ from duplex_bench.statistics.bootstrap import (
     replicates,
 )
 from duplex_bench.statistics.corrections import bonferroni, holm
-from duplex_bench.statistics.intervals import Interval, wilson_interval
+from duplex_bench.statistics.intervals import Interval, no_spread_interval, wilson_interval
 from duplex_bench.statistics.paired_tests import Equivalence, equivalence_test, mcnemar_exact
 from duplex_bench.statistics.power import minimum_detectable_difference
 from duplex_bench.statistics.ranking import tie_groups
+from duplex_bench.statistics.rates import rate_difference_interval, rate_interval
 from duplex_bench.statistics.sign_flips import sign_flip_test, sign_flip_tests
 from duplex_bench.statistics.summaries import Quartiles, quartiles
 from duplex_bench.statistics.thresholds import otsu_threshold
@@ -39,11 +40,14 @@ __all__ = [
     "mean_replicates",
     "minimum_detectable_difference",
     "multiplicities",
+    "no_spread_interval",
     "otsu_threshold",
     "paired_cluster_bootstrap",
     "percentile_interval",
     "percentile_intervals",
     "quartiles",
+    "rate_difference_interval",
+    "rate_interval",
     "replicates",
     "sign_flip_test",
     "sign_flip_tests",

@@ -46,3 +46,26 @@ def wilson_interval(k: int, n: int, level: float = 0.95) -> Interval:
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
     return Interval(0.0 if k == 0 else centre - half, 1.0 if k == n else centre + half)
+
+
+def no_spread_interval(value: float, n_clusters: int, least: float, most: float, level: float = 0.95) -> Interval:
+    """Interval of a bounded mean that is the same in every cluster, which resampling would call certain.
+
+    Other clusters may have another value: their share is at most Wilson's upper bound w for 0 of ``n_clusters``, and
+    their value anything the bounds allow, so [value - w (value - least), value + w (most - value)]. For a rate of 0 or
+    1 this is Wilson's interval over clusters (ours, from Wilson 1927).
+
+    Args:
+        value: the mean of every cluster, ``least`` to ``most``.
+        n_clusters: clusters seen; 0 gives NaN bounds.
+        least: smallest mean there can be.
+        most: largest.
+        level: confidence level.
+
+    Raises:
+        ValueError: ``value`` outside the bounds, or counts or level out of range.
+    """
+    if not least <= value <= most:
+        raise ValueError(f"value {value} is not within {least} to {most}")
+    share = wilson_interval(0, n_clusters, level).high
+    return Interval(value - share * (value - least), value + share * (most - value))

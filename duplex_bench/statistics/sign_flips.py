@@ -38,6 +38,9 @@ def sign_flip_test(
         ValueError: shapes do not fit, or fewer than one permutation.
     """
     sums, _ = cluster_sums(differences, clusters)
+    sizes, _ = cluster_sums(np.abs(np.asarray(differences, dtype=np.float64)), clusters)
+    # Differences that cancel leave the rounding of their sum, which is no difference.
+    sums[np.abs(sums) <= _TIE * sizes] = 0.0
     return float(sign_flip_tests(sums[:, None], rng=rng, n_permutations=n_permutations)[0])
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duplex_bench.multiparty.cards import CARDS
@@ -196,6 +196,7 @@ def test_short_speech_counts_as_none_from_its_minimum_on():
     assert [rows[s]["n_silence"] for s in (0.0, 0.2, 0.3)] == [1, 1, 2]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 3), st.sampled_from([0.0, 1.0])), min_size=1, max_size=12))
 def test_silence_never_falls_as_the_minimum_rises(found):
     run = Run(1)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 import shutil
 from xml.etree import ElementTree as ET
 
@@ -113,10 +114,23 @@ def test_the_same_run_passes_and_says_what_it_did_not_gate(run, baseline):
     assert found.passed
     assert verdict(found, "silence_preservation (all)").status == "passed"
     assert verdict(found, "items scored").status == "passed"
-    assert (verdict(found, "silence_preservation (all)").low, verdict(found, "silence_preservation (all)").high) == (
-        0,
-        0,
-    )
+    one = verdict(found, "silence_preservation (all)")
+    # What came out the same has no interval, and the answer says so: a width of 0 would be a promise.
+    assert (one.difference, one.low, one.high) == (0, None, None)
+    assert re.search(r"none of the \d+ windows in 3 clusters moved", one.reason)
+
+
+def test_a_collapse_of_every_cluster_alike_fails_every_test(run, baseline):
+    """Three clusters that all fall from 1 to 0 have no spread: no interval may let them pass."""
+    for workspace, value in ((baseline, 1.0), (run, 0.0)):
+        frame = required(workspace, "multiparty", "measurements", "twin")
+        mine = pl.col("metric") == "silence_preservation"
+        changed = frame.with_columns(pl.when(mine).then(value).otherwise(pl.col("value")).alias("value"))
+        keep(workspace, "multiparty", "measurements", changed, "twin")
+    for test in ("non_inferiority", "equivalence", "no_regression"):
+        one = verdict(checked(run, baseline, GateRules(test=test), MULTIPARTY), "silence_preservation (all)")
+        assert (one.status, one.difference) == ("failed", -1)
+        assert "alike in all" in one.reason
 
 
 def test_a_worse_run_fails_with_the_change_and_its_interval(run, baseline):

@@ -98,13 +98,13 @@ def summary_assets(track: Track) -> list[dg.AssetsDefinition]:
     @stage_asset(track, "tables", "Every table of the track, as Parquet.", kind="table", ins=stored_names)
     def tables(workspace: WorkspaceResource, **stored: Any) -> Out:
         opened = workspace.open()
-        found = track_tables(track, stored, opened.profile.multiparty.analysis)
+        found = track_tables(track, stored, opened.profile)
         return reported(summary.tables(opened, found, system_infos(list(CARDS.values()))))
 
     @stage_asset(track, "figures", "Every figure of the track, as vector graphics.", kind="figure", ins=stored_names)
     def figures(workspace: WorkspaceResource, **stored: Any) -> Out:
         opened = workspace.open()
-        found = track_tables(track, stored, opened.profile.multiparty.analysis)
+        found = track_tables(track, stored, opened.profile)
         return reported(summary.figures(opened, found, system_infos(list(CARDS.values()))))
 
     return [statistics, tables, figures]

@@ -90,9 +90,8 @@ def recogniser(workspace: WorkspaceResource) -> dg.Output[pl.DataFrame]:
 def report(workspace: WorkspaceResource, **stored: Any) -> dg.Output[pl.DataFrame]:
     """Build the report."""
     opened = workspace.open()
-    analysis = opened.profile.multiparty.analysis
     tracks = [
-        report_stage.track_tables(track, {name: stored[f"{track}_{name}"] for name in NAMES}, analysis)
+        report_stage.track_tables(track, {name: stored[f"{track}_{name}"] for name in NAMES}, opened.profile)
         for track in TRACKS
         if all(stored[f"{track}_{name}"] is not None for name in NAMES)
     ]

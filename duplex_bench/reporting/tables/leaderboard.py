@@ -47,8 +47,8 @@ def leaderboard(tables: TrackTables) -> Table:
         id=f"{tables.track}-leaderboard",
         title=f"{tables.title}: leaderboard",
         caption=(
-            f"{_n_text(tables)} Intervals are 95 % by resampling whole clusters; systems that share a letter within a "
-            "metric and condition are not separable. Metrics are never added up to one total."
+            f"{_n_text(tables)} Intervals are {tables.level_text} by resampling whole clusters; systems that share a "
+            "letter within a metric and condition are not separable. Metrics are never added up to one total."
         ),
         frame=frame,
     )
@@ -68,10 +68,12 @@ def pairwise(tables: TrackTables) -> Table:
         id=f"{tables.track}-pairwise",
         title=f"{tables.title}: systems in pairs",
         caption=(
-            "Difference is system a minus system b on shared windows (n pairs), with a 95 % paired cluster bootstrap "
-            "interval. Headline test: sign flips by cluster, Holm over the pairs. Paper-comparable test: exact "
-            "two-sided McNemar, Bonferroni. The minimum detectable difference is what this many clusters find with "
-            "80 % power."
+            f"Difference is system a minus system b on shared windows (n pairs), with a {tables.level_text} paired "
+            "cluster bootstrap interval; where no cluster differs from another, resampling would call it certain: of a "
+            "rate the Wilson bound over clusters stands there, of others no interval. Headline test: sign flips by "
+            "cluster of the mean difference (also where the difference is of medians), Holm over the pairs. "
+            "Paper-comparable test: exact two-sided McNemar, Bonferroni. The minimum detectable difference is what "
+            f"this many clusters find with {100 * tables.aggregation.power:g} % power."
         ),
         frame=frame,
     )
@@ -96,7 +98,7 @@ def condition_comparison(tables: TrackTables) -> Table:
             *(pl.col(name).alias(f"{condition}_{name}") for name in ("estimate", "low", "high", "n_scored")),
         )
         frame = frame.join(part, on=["system", "metric"], how="left")
-    change = condition_differences(tables.measurements, tables.cards, track=tables.track)
+    change = condition_differences(tables.measurements, tables.cards, track=tables.track, settings=tables.aggregation)
     frame = frame.join(
         change.select("system", "metric", "difference", "low", "high", "n_clusters"),
         on=["system", "metric"],
@@ -107,8 +109,9 @@ def condition_comparison(tables: TrackTables) -> Table:
         title=f"{tables.title}: conditions side by side",
         caption=(
             f"{_n_text(tables)} Conditions: {', '.join(conditions) or 'none'}. Denominators are per condition, since "
-            "event counts may differ. Difference is the first condition minus the second, resampling the "
-            "clusters that both share; intervals are 95 %."
+            "event counts may differ. Difference is the first condition minus the second, over all windows of "
+            "either, resampling clusters with what they hold of both (not only windows with a value in both: the "
+            f"table of addressing has those); intervals are {tables.level_text}."
         ),
         frame=frame.sort("metric", "system"),
     )

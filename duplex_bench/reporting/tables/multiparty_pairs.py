@@ -17,7 +17,7 @@ from duplex_bench.statistics import (
     equivalence_test,
     mcnemar_exact,
     multiplicities,
-    paired_cluster_bootstrap,
+    rate_difference_interval,
     sign_flip_test,
     spearman,
     wilson_interval,
@@ -34,7 +34,6 @@ RANKED_METRICS: Final = (
     "silence_preservation",
     "answering_window_yield",
 )
-_ALPHA: Final = 0.05
 
 
 def addressing(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
@@ -56,9 +55,7 @@ def addressing(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
         only = [int(((one == 1) & (other == 0)).sum()) for one, other in ((explicit, implicit), (implicit, explicit))]
         clusters = both["cluster"].to_numpy()
         names = (system, metric)
-        low, high = paired_cluster_bootstrap(
-            explicit, implicit, clusters, "mean", draws=draws, level=analysis.level, few_clusters=True
-        )
+        low, high = rate_difference_interval(explicit, implicit, clusters, draws=draws, level=analysis.level)
         margin, alpha = analysis.equivalence_margin, 1 - analysis.level
         if sum(only):
             alike = equivalence_test(explicit - implicit, clusters, margin, draws=draws, alpha=alpha)
@@ -71,14 +68,15 @@ def addressing(frame: pl.DataFrame, analysis: MultipartyAnalysis) -> Table:
              "implicit": float(implicit.mean()), "only_explicit": only[0], "only_implicit": only[1],
              "difference": float((explicit - implicit).mean()), "low": known_or_none(low), "high": known_or_none(high),
              "p_mcnemar": mcnemar_exact(*only), "p": known_or_none(flips), "margin": margin,
-             "p_equivalence": known_or_none(p_alike), "conclusion": _conclusion(flips, equivalent)}
+             "p_equivalence": known_or_none(p_alike), "conclusion": _conclusion(flips, equivalent, alpha)}
         )  # fmt: skip
     return made(
         "addressing",
         "Multiparty: explicit against implicit requests",
         "The same scenario in both forms; pairs with a value in both. McNemar's exact test is the paper's; p flips the "
         "sign of whole scenarios (ours). Equivalent: the interval of level 1 - 2 alpha lies inside the margin, which "
-        "the profile names (ours); 'undecided' says that this many scenarios show neither a difference nor equality.",
+        "the profile names (ours); 'undecided' says that this many scenarios show neither a difference nor equality. "
+        "Where every scenario differs alike, or none does, the interval is the Wilson bound over scenarios.",
         rows,
         [("system", pl.String), ("metric", pl.String), ("n_pairs", pl.Int64), ("explicit", pl.Float64),
          ("implicit", pl.Float64), ("only_explicit", pl.Int64), ("only_implicit", pl.Int64),
@@ -97,10 +95,10 @@ def _never_differed(n_scenarios: int, margin: float, alpha: float) -> tuple[floa
     return float((1 - min(margin, 1.0)) ** n_scenarios), bound < margin
 
 
-def _conclusion(p: float, equivalent: bool | None) -> str:
+def _conclusion(p: float, equivalent: bool | None, alpha: float) -> str:
     if equivalent is None or np.isnan(p):
         return "too few scenarios"
-    differs = p < _ALPHA
+    differs = p < alpha
     if differs:
         return "different, within the margin" if equivalent else "different"
     return "equivalent within the margin" if equivalent else "undecided"
@@ -164,8 +162,8 @@ def orderings(tables: TrackTables, references: Collection[str] = ()) -> Table:
         "orderings",
         "Multiparty: which orderings are supported",
         "A > B: every system left of the sign is separable from every system right of it (clustered sign flips, Holm, "
-        "corrected p < 0.05, and the paired interval of the difference excludes 0). Systems joined by a comma are not "
-        "told apart as groups. Reference policies are left out.",
+        f"corrected p < {tables.alpha:.2g}, and the paired interval of the difference excludes 0). Systems joined by a "
+        "comma are not told apart as groups. Reference policies are left out.",
         rows,
         [("metric", pl.String), ("condition", pl.String), ("statement", pl.String), ("pairs_supported", pl.Int64),
          ("pairs", pl.Int64), ("complete_order", pl.Boolean)],
@@ -178,7 +176,7 @@ def _separable(tables: TrackTables, metric: str, condition: str) -> dict[frozens
     )
     return {
         frozenset((row["system_a"], row["system_b"])): row["p_corrected"] is not None
-        and row["p_corrected"] < _ALPHA
+        and row["p_corrected"] < tables.alpha
         and row["low"] is not None
         and row["high"] is not None
         and (row["low"] > 0 or row["high"] < 0)
@@ -249,9 +247,9 @@ def acoustics(tables: TrackTables, frame: pl.DataFrame) -> Table:
     for (metric, kind, addressing_form, system), part in groups(paired, "metric", "acoustics", "addressing", "system"):
         mine = part.sort("base_item", "window_id")
         before, after, clusters = mine["clean"].to_numpy(), mine["value"].to_numpy(), mine["cluster"].to_numpy()
-        low, high = paired_cluster_bootstrap(
+        low, high = rate_difference_interval(
             after, before, clusters, rng=generator_from("acoustics/1", system, metric, kind, addressing_form),
-            n_resamples=tables.analysis.n_resamples, level=tables.analysis.level, few_clusters=True,
+            n_resamples=tables.analysis.n_resamples, level=tables.analysis.level,
         )  # fmt: skip
         p = sign_flip_test(after - before, clusters, rng=generator_from("acoustics-flips/1", system, metric, kind))
         rows.append(
