@@ -13,10 +13,15 @@ def dagster_home(root: Path, data: Path) -> Path:
 
     That is ``root`` for its own ``data`` folder. Any other folder gets a copy of the settings with a database of its
     own, unless the settings keep runs on a server, where all folders share them.
+
+    Raises:
+        ValueError: ``root`` has no settings.
     """
     folder = (root / data).resolve()
     if folder == (root / "data").resolve():
         return root
+    if not (root / _FILE).is_file():
+        raise ValueError(f"no {_FILE} in {root}: `duplex-bench init` there makes it")
     settings = (root / _FILE).read_text("utf-8")
     if _LOCAL not in settings:
         return root

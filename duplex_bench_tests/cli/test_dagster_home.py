@@ -43,3 +43,8 @@ def test_changed_settings_reach_the_copy(tmp_path):
 def test_runs_on_a_server_are_shared(tmp_path):
     (tmp_path / "dagster.yaml").write_text("storage: {postgres: {postgres_url: {env: URL}}}")
     assert dagster_home(tmp_path, Path("mine")) == tmp_path
+
+
+def test_a_folder_without_settings_is_told_how_to_get_them(tmp_path):
+    with pytest.raises(ValueError, match="duplex-bench init"):
+        dagster_home(tmp_path, tmp_path / "mine")
