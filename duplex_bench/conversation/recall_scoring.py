@@ -111,4 +111,9 @@ def _judged(answer: str, verdict: Judgement | None) -> Score:
         return Score(None, "not judged")
     if verdict.verdict is None:
         return Score(None, f"no verdict: {verdict.reason}")
+    if verdict.verdict not in ("correct", "incorrect"):
+        raise ValueError(
+            f"question {verdict.question_id}: verdict {verdict.verdict!r} of {verdict.judge} is neither 'correct' nor "
+            "'incorrect': check the rubric"
+        )
     return Score(float(verdict.verdict == "correct"))

@@ -1,5 +1,6 @@
 """Tables and figures of the conversation track on measurements written by hand: every number is counted on paper."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -15,6 +16,7 @@ from duplex_bench.reporting.figures.conversation import conversation_sketches
 from duplex_bench.reporting.figures.corpus import label_distributions, liveliness
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 from duplex_bench.reporting.tables.conversation import conversation_tables
+from duplex_bench.reporting.tables.conversation_pauses import by_tercile
 
 pytestmark = pytest.mark.unit
 SYSTEMS = (
@@ -141,6 +143,17 @@ def test_terciles_hold_all_pauses_in_order_of_ranking(tables):
     assert thirds["n"].to_list() == [8, 8, 8]
     assert thirds["takeovers"].to_list() == [3, 8, 8]
     assert thirds["to"].to_list()[:-1] < thirds["from"].to_list()[1:]
+
+
+def test_a_third_holds_the_same_points_for_a_system_that_lost_some(track):
+    """Without its first eight pauses a system has none in the lowest third, and keeps its other two."""
+    lost = track.items.filter(pl.col("condition") == "pause").sort("item_id")["item_id"][:8].to_list()
+    gone = (pl.col("system") == "slow") & pl.col("item_id").is_in(lost)
+    fewer = dataclasses.replace(track, measurements=track.measurements.filter(~gone))
+    thirds = by_tercile(fewer).frame
+    assert thirds.filter(system="slow")["n"].to_list() == [0, 8, 8]
+    for name in ("from", "to"):
+        assert thirds.filter(system="slow")[name].to_list() == thirds.filter(system="quick")[name].to_list()
 
 
 def test_pairs_count_each_shared_pause_once_and_leave_policies_out(tables):

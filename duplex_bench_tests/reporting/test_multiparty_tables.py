@@ -207,6 +207,30 @@ def test_silence_never_falls_as_the_minimum_rises(found):
     assert rates == sorted(rates)
 
 
+def test_a_response_without_a_verdict_is_not_counted_as_wrong():
+    """Four requests, three responses: right, wrong, and one that the judge could not be asked about."""
+    run = Run(4)
+    first, second, third, fourth = clean_items(run, "explicit")
+    run.request("good", first, present=True, correct=True)
+    run.request("good", second, present=True, correct=False)
+    run.request("good", fourth, present=False)
+    run.score("good", third, "T", "response_presence", 1.0, speech_in_window_s=1.0)
+    run.score("good", third, "T", "fresh_onset_response", 1.0, speech_in_window_s=1.0)
+    run.score("good", third, "T", "answer_accuracy", None, "not judged", answer="seven", gold="seven")
+    (row,) = run.made()["accuracy"].to_dicts()
+    assert (row["n_requests"], row["n_responses"], row["n_judged"], row["without_verdict"]) == (4, 3, 2, 1)
+    assert row["accuracy"] == 0.5
+    assert row["correct_of_requests"] == pytest.approx(1 / 3)
+
+
+def test_stop_latency_says_over_how_many_stops_it_is():
+    run = Run(3)
+    for item, outcome in zip(clean_items(run, "explicit"), ("stopped", "stopped", "resumed"), strict=True):
+        run.event("good", item, outcome)
+    (row,) = run.made()["stopping"].to_dicts()
+    assert (row["eligible"], row["stops_seen"], row["stop_latency_s"]) == (3, 2, 0.5)
+
+
 def test_references_have_no_rank():
     run = Run(1)
     item = clean_items(run, "explicit")[0]

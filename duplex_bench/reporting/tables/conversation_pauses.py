@@ -76,20 +76,25 @@ def by_length(tables: TrackTables, edges_s: Sequence[float] = LENGTH_EDGES_S) ->
 
 
 def by_tercile(tables: TrackTables) -> Table:
-    """Takeover rate by tercile of the curation ranking (P2 table 13); ties are broken by item id."""
-    frame, rates = pauses(tables), Rates(tables)
+    """Takeover rate by tercile of the curation ranking (P2 table 13); ties are broken by item id.
+
+    The points are cut once, so that a third holds the same points for every system.
+    """
+    frame, rates = pauses(tables).drop_nulls("ranking"), Rates(tables)
+    points = frame.select("item_id", "ranking").unique().sort("ranking", "item_id")
+    cuts = [round(points.height * part / len(TERCILES)) for part in range(len(TERCILES) + 1)]
+    thirds = [points.slice(first, last - first) for first, last in pairwise(cuts)]
     rows: list[Row] = []
     for (system,), mine in frame.sort("system").group_by("system", maintain_order=True):
-        ordered = mine.sort("ranking", "item_id")
-        cuts = [round(ordered.height * part / len(TERCILES)) for part in range(len(TERCILES) + 1)]
-        for name, (first, last) in zip(TERCILES, pairwise(cuts), strict=True):
-            part = ordered.slice(first, last - first)
-            found = {"system": system, "ranking": name, "from": part["ranking"].min(), "to": part["ranking"].max()}
+        for name, third in zip(TERCILES, thirds, strict=True):
+            part = mine.join(third.select("item_id"), on="item_id", how="semi")
+            found = {"system": system, "ranking": name, "from": third["ranking"].min(), "to": third["ranking"].max()}
             rows.append({**found, **_rate(part, rates)})
     return made(
         "takeover-by-ranking",
         "takeovers by tercile of the curation ranking",
-        "Whether the selection of points favours a system: pauses in thirds by the heuristic score that ranked them. "
+        "Whether the selection of points favours a system: pauses in thirds by the heuristic score that ranked them, "
+        "the same points for every system. "
         f"Fewer than {LEAST_PER_BIN} rollouts have no rate.",
         rows,
         [("system", pl.String), ("ranking", pl.String), ("from", pl.Float64), ("to", pl.Float64), *_RATE],

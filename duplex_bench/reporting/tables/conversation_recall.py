@@ -52,7 +52,17 @@ def by_history(tables: TrackTables) -> Table:
 
 def by_scorer(tables: TrackTables) -> Table:
     """Judge against strict matcher over the same rollouts, pooled over history lengths (P2 table 12)."""
-    frame = recall_rows(tables).filter(pl.col("value").is_not_null())
+    every = recall_rows(tables)
+    frame = every.filter(pl.col("value").is_not_null())
+    undecided = {
+        (row["condition"], row["system"]): row["len"]
+        for row in every.filter(
+            (pl.col("metric") == JUDGED) & pl.col("value").is_null() & (pl.col("answer").fill_null("") != "")
+        )
+        .group_by("condition", "system")
+        .len()
+        .to_dicts()
+    }
     judges = tables.judgements.filter(pl.col("rubric") == "recall_correctness")["judge"].unique().sort().to_list()
     rows: list[Row] = []
     for (kind, system), part in frame.sort("condition", "system").group_by("condition", "system", maintain_order=True):
@@ -65,17 +75,18 @@ def by_scorer(tables: TrackTables) -> Table:
         rows.append(
             {"kind": kind, "system": system, "n": both.height, "judged": judged.mean(), "strict": strict.mean(),
              "agree": (judged == strict).mean(), "judge_only": int((judged & ~strict).sum()),
-             "strict_only": int((~judged & strict).sum())}
+             "strict_only": int((~judged & strict).sum()), "without_verdict": undecided.get((kind, system), 0)}
         )  # fmt: skip
     return made(
         "recall-by-scorer",
         "recall by scorer",
         f"Judge: {', '.join(judges) or 'none was asked'}. Strict: content words of the gold answer in the transcript. "
-        "Only here are history lengths pooled. A second judge's agreement, where one is set, is told by the "
-        "judgements stage.",
+        "Only here are history lengths pooled. Rollouts that both decided; without_verdict: answers that the judge "
+        "gave no verdict on. A second judge, where one is set, has its table beside this one.",
         rows,
         [("kind", pl.String), ("system", pl.String), ("n", pl.Int64), ("judged", pl.Float64), ("strict", pl.Float64),
-         ("agree", pl.Float64), ("judge_only", pl.Int64), ("strict_only", pl.Int64)],
+         ("agree", pl.Float64), ("judge_only", pl.Int64), ("strict_only", pl.Int64),
+         ("without_verdict", pl.Int64)],
     )  # fmt: skip
 
 

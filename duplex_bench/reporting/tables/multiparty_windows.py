@@ -185,21 +185,24 @@ def conditional_accuracy(frame: pl.DataFrame, rates: Rates) -> Table:
         if not presence["n_windows"]:
             continue
         of_answers = part.filter(pl.col("metric") == "answer_accuracy")
-        without = of_answers.filter(pl.col("reason").str.starts_with("no verdict")).height
         correct = int(of_answers["value"].sum())
         n_responses = int(part.filter(pl.col("metric") == "response_presence")["value"].sum())
+        # Whatever the reason: not judged, judged in prose, a judge that could not be reached.
+        without = n_responses - answered["n_scored"]
+        decided = presence["n_scored"] - without
         rows.append(
             {"system": system, "condition": condition, "n_requests": presence["n_scored"], "n_responses": n_responses,
              "response_presence": presence["response_presence"], "fresh_onset": fresh["fresh_onset"],
              "n_judged": answered["n_scored"], "n_correct": correct, "without_verdict": without,
              "accuracy": answered["accuracy"], "low": answered["low"], "high": answered["high"],
-             "correct_of_requests": correct / presence["n_scored"] if presence["n_scored"] else None}
+             "correct_of_requests": correct / decided if decided else None}
         )  # fmt: skip
     return made(
         "accuracy",
         "Multiparty: answers, given a response",
         "Accuracy is over responses with a verdict (speech without a transcript is incorrect), so that it must be read "
-        "with the presence beside it. correct of requests is ours. The interval is of the accuracy.",
+        "with the presence beside it. correct of requests is ours, and leaves out requests whose response has no "
+        "verdict. The interval is of the accuracy.",
         rows,
         [*_BY, ("n_requests", pl.Int64), ("response_presence", pl.Float64), ("fresh_onset", pl.Float64),
          ("n_responses", pl.Int64), ("n_judged", pl.Int64), ("n_correct", pl.Int64), ("without_verdict", pl.Int64),
@@ -263,14 +266,15 @@ def stopping(frame: pl.DataFrame, rates: Rates) -> Table:
         counts = {
             row["outcome"]: row["len"] for row in asked.drop_nulls("outcome").group_by("outcome").len().to_dicts()
         }
-        latency = asked.filter(pl.col("eligible"))["stop_latency_s"].median()
+        stops = asked.filter(pl.col("eligible"))["stop_latency_s"].drop_nulls()
         rate = rates.of(part, "answering_window_yield", "yield_rate")
         _, answered = rates.simple(part, "n4q_window_response")
         rows.append(
             {"system": system, "condition": condition, "n_events": asked.height, "window_response": answered,
              "eligible": rate["n_scored"], **{name: counts.get(name, 0) for name in
                                               ("stopped", "speaking_through_deadline", "resumed")},
-             "yield_rate": rate["yield_rate"], "low": rate["low"], "high": rate["high"], "stop_latency_s": latency,
+             "yield_rate": rate["yield_rate"], "low": rate["low"], "high": rate["high"],
+             "stops_seen": len(stops), "stop_latency_s": stops.median(),
              **{name: counts.get(outcome, 0) for name, outcome in NOT_ELIGIBLE.items()}}
         )  # fmt: skip
     return made(
@@ -278,11 +282,12 @@ def stopping(frame: pl.DataFrame, rates: Rates) -> Table:
         "Multiparty: stopping when a human resolves the question",
         "Eligible: silent at the end of N4Q, first onset within 3 s, speaking when N4R begins. eligible = stopped + "
         "speaking through the deadline (2 s after N4R begins) + resumed before the observation ends; the last three "
-        "columns say why the others are not eligible. No rate at n = 1. stop latency is a median (ours).",
+        "columns say why the others are not eligible. No rate at n = 1. stop latency (ours) is the median over the "
+        "stops that were seen: who still speaks when the observation ends is not in it, and it reads too short for them.",
         rows,
         [*_BY, ("n_events", pl.Int64), ("window_response", pl.Float64), ("eligible", pl.Int64), ("stopped", pl.Int64),
          ("speaking_through_deadline", pl.Int64), ("resumed", pl.Int64), ("yield_rate", pl.Float64),
-         ("low", pl.Float64), ("high", pl.Float64), ("stop_latency_s", pl.Float64),
+         ("low", pl.Float64), ("high", pl.Float64), ("stops_seen", pl.Int64), ("stop_latency_s", pl.Float64),
          *((name, pl.Int64) for name in NOT_ELIGIBLE)],
     )  # fmt: skip
 
