@@ -283,7 +283,7 @@ def stopping(frame: pl.DataFrame, rates: Rates) -> Table:
         "Eligible: silent at the end of N4Q, first onset within 3 s, speaking when N4R begins. eligible = stopped + "
         "speaking through the deadline (2 s after N4R begins) + resumed before the observation ends; the last three "
         "columns say why the others are not eligible. No rate at n = 1. stop latency (ours) is the median over the "
-        "stops that were seen: who still speaks when the observation ends is not in it, and it reads too short for them.",
+        "stops that were seen: who still speaks when the observation ends is not in it, so that it reads short.",
         rows,
         [*_BY, ("n_events", pl.Int64), ("window_response", pl.Float64), ("eligible", pl.Int64), ("stopped", pl.Int64),
          ("speaking_through_deadline", pl.Int64), ("resumed", pl.Int64), ("yield_rate", pl.Float64),
