@@ -121,12 +121,15 @@ class SweepPlace:
     label: str
 
 
+SystemType = Literal["full_duplex", "endpointer"]
+
+
 @dataclass(frozen=True, slots=True)
 class SystemInfo:
-    """What the report says about a system. ``group`` heads its rows in the leaderboard, on a track of
-    ``group_of_track`` another.
+    """What the report says about a system. ``group`` heads its rows in the leaderboard.
 
     ``reference`` marks rules and bounds (never speak, always speak, ...): they are shown, never called best.
+    ``type`` is who decides when it speaks: the model itself, or an endpointer on silence; None for rules and readers.
     ``conformance`` is the level that the adapter reached in the conformance suite, where it was checked.
     """
 
@@ -134,8 +137,8 @@ class SystemInfo:
     title: str
     family: str = ""
     group: str = "Systems"
-    group_of_track: Mapping[str, str] = field(default_factory=dict)
     reference: bool = False
+    type: SystemType | None = None
     summary: str = ""
     licence: str = ""
     stands_in_for: str = ""
