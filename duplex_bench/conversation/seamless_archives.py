@@ -175,7 +175,7 @@ def from_bucket_layout(mirror: Path, root: Path, label: str, keys: Collection[st
         note: dict[str, object] = {"id": wav.stem}
         try:
             for kind in ("transcript", "vad"):
-                lines = (split / "metadata" / kind / f"{wav.stem}.jsonl").read_text("utf-8").splitlines()
+                lines = (split / "metadata" / kind / f"{wav.stem}.jsonl").read_text("utf-8").split("\n")
                 note[f"metadata:{kind}"] = [json.loads(line) for line in lines if line.strip()]
         except (OSError, ValueError) as error:
             rejections.append(Rejection(str(wav), "metadata", str(error), "download transcript and vad of this file"))

@@ -95,6 +95,7 @@ class ItemLedger:
 
 
 def _parse(segment: bytes) -> Iterator[LedgerRecord]:
-    for line in segment.decode().splitlines():
+    # Not splitlines: a judge's or a system's words may hold a line separator (U+2028), which JSON leaves as it is.
+    for line in segment.decode().removesuffix("\n").split("\n"):
         values = json.loads(line)
         yield LedgerRecord(**values)

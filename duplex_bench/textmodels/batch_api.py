@@ -245,4 +245,5 @@ def _gemini_item(row: dict[str, Any]) -> BatchItem:
 
 
 def _lines(text: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in text.splitlines() if line.strip()]
+    # Not splitlines: JSON leaves a line separator (U+2028) within a text as it is.
+    return [json.loads(line) for line in text.split("\n") if line.strip()]

@@ -16,8 +16,8 @@ import tenacity
 from duplex_bench.storage.digests import canonical_json, digest_value
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.textmodels.access import base_url
-from duplex_bench.textmodels.batch_api import BatchApi, BatchItem, batch_api
-from duplex_bench.textmodels.errors import TransientError
+from duplex_bench.textmodels.batch_api import BatchApi, BatchItem, BatchLook, batch_api
+from duplex_bench.textmodels.errors import RequestRefusedError, TransientError
 from duplex_bench.textmodels.model import TextModel
 from duplex_bench.textmodels.prices import batch_factor
 from duplex_bench.textmodels.schema import Reply
@@ -25,6 +25,7 @@ from duplex_bench.textmodels.settings import ModelSettings, TextModelSettingsErr
 from duplex_bench.textmodels.wire import TextRequest, WireRequest
 
 _FOLDER: Final = "textmodels/batches"
+_GONE: Final = 404
 # Clocks of two machines, when a batch without a name is looked for by its time.
 _CLOCKS: Final = timedelta(minutes=2)
 
@@ -112,7 +113,7 @@ def ask_ahead(
     if not wires:
         return found
     api = connect(model.settings)
-    running = [one for one in (_adopted(api, store, record) for record in open_records) if one is not None]
+    running = [one for one in (_adopted(api, model, store, record) for record in open_records) if one is not None]
     known = {key for record in running for key in record.keys}
     fresh = [key for key in wires if key not in known]
     for start in range(0, len(fresh), settings.most_requests):
@@ -148,13 +149,23 @@ def _changed(record: BatchRecord, **more: object) -> BatchRecord:
     return BatchRecord(**{**asdict(record), "keys": record.keys, **more})
 
 
-def _adopted(api: BatchApi, store: ObjectStore, record: BatchRecord) -> BatchRecord | None:
+def _held(record: BatchRecord) -> str:
+    return f"batch-{record.name}"
+
+
+def _close(store: ObjectStore, model: TextModel, record: BatchRecord) -> None:
+    """The batch is over: no run looks for it again, and its money is no longer set aside."""
+    _write(store, _changed(record, closed=True))
+    model.spend.let_go(_held(record))
+
+
+def _adopted(api: BatchApi, model: TextModel, store: ObjectStore, record: BatchRecord) -> BatchRecord | None:
     """The record with its batch's id; None, and closed, where its run was killed before the vendor had it."""
     if record.batch_id:
         return record
     batch_id = api.find(record.name, len(record.keys), datetime.fromisoformat(record.at) - _CLOCKS)
     if batch_id is None:
-        _write(store, _changed(record, closed=True))
+        _close(store, model, record)
         return None
     return _write(store, _changed(record, batch_id=batch_id))
 
@@ -166,15 +177,15 @@ def _submitted(api: BatchApi, model: TextModel, store: ObjectStore, wires: Mappi
     factor = _factor(model.settings)
     costs = [model.most_usd(wire) for wire in wires.values()]
     most = None if None in costs else factor * sum(cost for cost in costs if cost is not None)
-    # What a batch may cost stays set aside in this run's block until its answers are settled, even if it is killed.
+    # What a batch may cost stays set aside until its answers are settled, whether its run ends or is killed.
     reserved = model.spend.reserve(most, f"{model.settings.name} ({model.role or 'call'}, batch of {len(wires)})")
+    model.spend.hold(reserved, _held(record))
     _write(store, record)
     try:
         batch_id = api.submit(name, [(record.custom_id(n), wire) for n, wire in enumerate(wires.values())])
     except ValueError:
         # It was refused: nothing runs there. A lost connection is another matter: the batch may have begun.
-        _write(store, _changed(record, closed=True))
-        model.spend.release(reserved)
+        _close(store, model, record)
         raise
     return _write(store, _changed(record, batch_id=batch_id))
 
@@ -194,6 +205,11 @@ def _collected(
         look = api.look(record.batch_id, custom_ids)
     except TransientError:
         return False
+    except RequestRefusedError as error:
+        if error.status != _GONE:
+            raise
+        # The vendor keeps batches for some weeks only: what was not collected by then is asked anew.
+        look = BatchLook("gone", dict.fromkeys(custom_ids, BatchItem(None, "the vendor no longer has it", True)))
     if look.items is None:
         return False
     unasked = False
@@ -206,10 +222,12 @@ def _collected(
         if item.response is None:
             found.faults[key] = f"{'not tried' if item.expired else 'refused'} in batch {record.batch_id}: {item.fault}"
         elif not model.is_stored(key):
-            model.store_batched(wires[key], key, item.response, record.batch_id, _factor(model.settings), subject)
+            model.store_batched(
+                wires[key], key, item.response, record.batch_id, _factor(model.settings), subject, _held(record)
+            )
             found.stored.add(key)
     if not unasked:
-        _write(store, _changed(record, closed=True))
+        _close(store, model, record)
     return True
 
 

@@ -40,7 +40,8 @@ class ResponseCache:
                 found["response"], found["at"], found["sends"], found["wall_s"], found.get("batch", ""),
                 found.get("factor", 1.0),
             )  # fmt: skip
-        except (KeyError, TypeError, json.JSONDecodeError):
+        except (KeyError, TypeError, ValueError):
+            # ValueError: no JSON, or cut within a letter.
             return None
 
     def put(self, key: str, reading: int, wire: WireRequest, stored: StoredResponse) -> None:

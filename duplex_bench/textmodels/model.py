@@ -126,7 +126,14 @@ class TextModel:
         return self._cache.get(key, 0) is not None
 
     def store_batched(
-        self, wire: WireRequest, key: str, response: str, batch_id: str, factor: float, subject: str = ""
+        self,
+        wire: WireRequest,
+        key: str,
+        response: str,
+        batch_id: str,
+        factor: float,
+        subject: str = "",
+        held: str = "",
     ) -> None:
         """Keep a response that came by batch as if it had been asked for, and note what it cost.
 
@@ -137,6 +144,7 @@ class TextModel:
             batch_id: the vendor's id of the batch.
             factor: what a batch costs of the usual price.
             subject: the system that it is about, for the ledger.
+            held: the name that the ledger holds the batch's money under.
         """
         at = datetime.now(UTC).isoformat(timespec="seconds")
         self._cache.put(key, 0, wire, StoredResponse(response, at, 1, 0.0, batch_id, factor))
@@ -151,6 +159,7 @@ class TextModel:
                 self.role, subject, self.settings.name, f"{key}/0", usage.input_tokens, usage.output_tokens, charged,
                 None, at,
             ),
+            held,
         )  # fmt: skip
 
     def needs_call(self, request: TextRequest, kind: type[Reply]) -> bool:

@@ -2,8 +2,9 @@
 
 A run sets money aside in blocks, each written down before it is used, and notes every call after it. When it closes,
 its calls count and its blocks no longer do. A run that was killed leaves its blocks counted: the budget may then be
-reached early, but it is never passed. Two runs at once are safe: each writes its block first and looks then, and
-takes it back if the sum is too much.
+reached early, but it is never passed. What a batch may cost that is under way when its run ends is held under the
+batch's own name until its answers are settled. Two runs at once are safe: each writes its block first and looks then,
+and takes it back if the sum is too much.
 """
 
 import json
@@ -60,7 +61,7 @@ class SpendLedger:
         self._files = 0
         self._free_usd = 0.0
         self._holding = False
-        self._pending: list[SpentCall] = []
+        self._pending: list[tuple[str, SpentCall]] = []
         self._seen: set[str] = set()
         self._holders: dict[str, _Holder] = {}
 
@@ -104,13 +105,16 @@ class SpendLedger:
         self._holding = True
         self._free_usd += block
 
-    def settle(self, reserved_usd: float | None, call: SpentCall) -> None:
-        """Note a call that was made; what it did not need of its reservation is free again."""
+    def settle(self, reserved_usd: float | None, call: SpentCall, held: str = "") -> None:
+        """Note a call that was made; what it did not need of its reservation is free again.
+
+        ``held`` is the name of ``hold`` whose money paid for it, where it is not this run's.
+        """
         tokens = {"input_tokens": call.input_tokens, "output_tokens": call.output_tokens}
         told = {"role": call.role, "subject": call.subject, "model": call.model}
         happenings.tell("paid", call=call.call, usd=call.usd, **told, **tokens)
         with self._lock:
-            self._pending.append(call if call.at else _dated(call))
+            self._pending.append((held, call if call.at else _dated(call)))
             if self._budget is not None and reserved_usd is not None and call.usd is not None:
                 self._free_usd += max(0.0, reserved_usd - call.usd)
             full = len(self._pending) >= _FLUSH_EVERY
@@ -122,6 +126,25 @@ class SpendLedger:
         if self._budget is not None and reserved_usd is not None:
             with self._lock:
                 self._free_usd += reserved_usd
+
+    def hold(self, reserved_usd: float | None, name: str) -> None:
+        """Keep a reservation counted under ``name`` after this run ends: what it pays for is under way elsewhere.
+
+        It is held whether or not this run has a budget, since the next may. ``let_go`` ends it, from any run.
+        """
+        if reserved_usd is None:
+            return
+        with self._lock:
+            # The other holder first: in between it is counted twice, and never not at all.
+            self._write("block", {"usd": reserved_usd}, name)
+            if self._budget is not None:
+                self._write("block", {"usd": -reserved_usd})
+
+    def let_go(self, name: str) -> None:
+        """End what is held under ``name``: its calls were settled, or it was never begun."""
+        with self._lock:
+            self._flush()
+            self._write("closed", {}, name)
 
     def close(self) -> None:
         """Write what is pending; from now on this run's calls count, not its blocks."""
@@ -162,13 +185,13 @@ class SpendLedger:
         return sum(holder.counted_usd for holder in self._holders.values())
 
     def _flush(self) -> None:
-        if self._pending:
-            pending, self._pending = self._pending, []
-            self._write("calls", {"calls": [asdict(call) for call in pending]})
+        pending, self._pending = self._pending, []
+        for holder in dict.fromkeys(name for name, _ in pending):
+            self._write("calls", {"calls": [asdict(call) for name, call in pending if name == holder]}, holder)
 
-    def _write(self, kind: str, told: dict[str, object]) -> None:
+    def _write(self, kind: str, told: dict[str, object], holder: str = "") -> None:
         self._files += 1
-        entry = {"kind": kind, "holder": self._id, "at": _now(), **told}
+        entry = {"kind": kind, "holder": holder or self._id, "at": _now(), **told}
         self._store.put(f"{_PREFIX}/{self._id}-{self._files:06d}-{kind}.json", canonical_json(entry).encode())
 
 

@@ -40,6 +40,20 @@ def test_a_cut_segment_is_named_and_not_taken_for_whole(tmp_path):
     assert reader.unreadable_segments == (name,)
 
 
+@pytest.mark.parametrize("sign", ["\u2028", "\u2029", "\u0085", "\x0b", "\x1c"])
+def test_words_with_a_line_separator_stay_one_record(tmp_path, sign):
+    """A judge's reason or a system's words may hold one: the work would else be done, and paid for, in every run."""
+    store = FolderStore(tmp_path)
+    ledger = ItemLedger(store, "words")
+    ledger.add(LedgerRecord("k1", "item", "ok", payload=f"first{sign}second"))
+    ledger.add(LedgerRecord("k2", "item", "ok"))
+    ledger.flush()
+    reader = ItemLedger(store, "words")
+    assert reader.finished()["k1"].payload == f"first{sign}second"
+    assert set(reader.finished()) == {"k1", "k2"}
+    assert reader.unreadable_segments == ()
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["ok", "failed"])), max_size=60))
 def test_a_key_is_finished_if_any_attempt_was_ok(tmp_path_factory, attempts):
     store = FolderStore(tmp_path_factory.mktemp("ledger"))

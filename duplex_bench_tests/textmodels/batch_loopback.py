@@ -13,6 +13,11 @@ from duplex_bench.textmodels.settings import ModelSettings
 CANARY = "sk-canary-7f3a9d51c0ffee"
 
 
+def _json(value: object) -> str:
+    """As vendors write result files: letters as they are, not as escapes."""
+    return json.dumps(value, ensure_ascii=False)
+
+
 @dataclass
 class FakeBatches:
     """Batches end after ``looks`` looks; ``fate`` of a prompt is "ok", "error" or "expired".
@@ -38,7 +43,7 @@ class FakeBatches:
         return ModelSettings(self.vendor, "a-model", base_url=self.url + suffix, timeout_s=5.0, **more)
 
     def message(self, prompt: str) -> dict:
-        said = json.dumps(self.reply(prompt))
+        said = _json(self.reply(prompt))
         if self.vendor == "anthropic":
             return {"type": "message", "role": "assistant", "model": "a-model", "stop_reason": "end_turn",
                     "content": [{"type": "text", "text": said}],
@@ -125,7 +130,7 @@ class FakeBatches:
             else:
                 told = {"code": "batch_expired", "message": "not executed in the window"}
                 bad.append({"custom_id": custom, "response": None, "error": told})
-        self.files |= {f"{name}-{batch['name']}": "\n".join(map(json.dumps, rows))
+        self.files |= {f"{name}-{batch['name']}": "\n".join(map(_json, rows))
                        for name, rows in (("good", good), ("bad", bad))}  # fmt: skip
         expired = any(self.fate(prompt) == "expired" for _, prompt in batch["rows"])
         return 200, {"status": "expired" if expired else "completed", "output_file_id": f"good-{batch['name']}",
@@ -146,7 +151,7 @@ class FakeBatches:
             told = {"type": "error", "error": {"type": "invalid_request_error", "message": "bad request"}}
             result = {"ok": {"type": "succeeded", "message": self.message(prompt)},
                       "error": {"type": "errored", "error": told}, "expired": {"type": "expired"}}[fate]  # fmt: skip
-            lines.append(json.dumps({"custom_id": custom, "result": result}))
+            lines.append(_json({"custom_id": custom, "result": result}))
         return 200, "\n".join(lines)
 
     def _get_gemini(self, path: str) -> tuple[int, object]:
@@ -182,7 +187,11 @@ def serve_batches(api: FakeBatches) -> ThreadingHTTPServer:
             self._send(*answer)
 
         def do_GET(self):
-            self._send(*api.get(self.path.split("?")[0]))
+            try:
+                answer = api.get(self.path.split("?")[0])
+            except KeyError as error:
+                answer = 404, {"error": {"message": f"no such thing: {error}"}}
+            self._send(*answer)
 
         def _send(self, status, body):
             out = (body if isinstance(body, str) else json.dumps(body)).encode()

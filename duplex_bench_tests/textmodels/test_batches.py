@@ -136,6 +136,44 @@ def test_the_budget_is_asked_before_a_batch_is_sent(api, tmp_path):
     assert api.n_requests == 0
 
 
+def test_a_batch_under_way_is_set_aside_after_its_run_ends(api, tmp_path):
+    """The first run ends before its batch does: another run may not spend the same money meanwhile."""
+    api.looks = 99
+    store = FolderStore(tmp_path)
+    one = TextModel(api.settings(**PRICED), store)
+    each = 0.5 * one.most_usd(one.keyed(*asked("a good day")[0])[0])
+    calls = CallSettings(budget_usd=1.5 * each, block_usd=0.01)
+    with TextModel(api.settings(**PRICED), store, calls=calls) as first:
+        _, found, _ = ahead(api, store, asked("a good day"), first, most_wait_s=0.0)
+    assert found.waiting
+    with TextModel(api.settings(**PRICED), store, calls=calls) as second, pytest.raises(BudgetError):
+        ahead(api, store, asked("a bad day"), second, most_wait_s=0.0)
+    assert api.n_requests == 1
+    api.looks = 0
+    with TextModel(api.settings(**PRICED), store, calls=calls) as third:
+        assert len(ahead(api, store, asked("a good day"), third)[1].stored) == 1
+        # Collected, it counts by what it cost: what was set aside beyond that is free.
+        assert third.spend.counted_usd() == pytest.approx(USD_EACH)
+
+
+def test_a_batch_that_the_vendor_no_longer_has_is_asked_anew(api, tmp_path):
+    api.looks = 99
+    store = FolderStore(tmp_path)
+    ahead(api, store, asked("a good day"), most_wait_s=0.0)
+    api.batches.clear()
+    api.looks = 1
+    _, found, _ = ahead(api, store, asked("a good day"))
+    assert [why.split(" in batch ")[0] for why in found.faults.values()] == ["not tried"]
+    assert len(ahead(api, store, asked("a good day"))[1].stored) == 1
+
+
+def test_an_answer_with_a_line_separator_is_one_line_of_a_result(api, tmp_path):
+    """JSON leaves U+2028 as it is, and so do vendors' result files."""
+    api.reply = lambda prompt: {"mood": "good", "reason": "first\u2028second"}
+    store = FolderStore(tmp_path)
+    assert len(ahead(api, store, asked("a good day"))[1].stored) == 1
+
+
 def test_gemini_answers_without_keys_come_in_order(api, tmp_path):
     if api.vendor != "gemini":
         pytest.skip("only Gemini leaves keys out")
