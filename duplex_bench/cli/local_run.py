@@ -19,6 +19,7 @@ from dagster._core.execution.job_execution_result import JobExecutionResult
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.remote_origin import ManagedGrpcPythonEnvCodeLocationOrigin, RemoteRepositoryOrigin
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
+from sqlalchemy.exc import OperationalError
 
 from duplex_bench.cli.dagster_home import dagster_home
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
@@ -38,16 +39,30 @@ def _origin(root: Path) -> RemoteRepositoryOrigin:
     return RemoteRepositoryOrigin(ManagedGrpcPythonEnvCodeLocationOrigin(target, CODE_LOCATION), REPOSITORY)
 
 
+class RunDatabaseError(ValueError):
+    """The run database cannot be read or written; the message says where it is and what it said."""
+
+
 @contextmanager
 def instance_of(root: Path, data: Path = Path("data")) -> Iterator[dg.DagsterInstance]:
-    """The Dagster instance of a data folder; relative folders in its settings are below ``root``."""
+    """The Dagster instance of a data folder; relative folders in its settings are below ``root``.
+
+    Raises:
+        RunDatabaseError: what was done with it ended at its database, for want of space above all.
+    """
     os.chdir(root)
     home = dagster_home(root, data)
     # Output stays in this terminal: a helper process for each step's log would cost more than the step, and print a
     # traceback of its own at Ctrl-C.
     ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_STEP_LOGS})
-    with dg.DagsterInstance.from_ref(ref) as instance:
-        yield instance
+    try:
+        with dg.DagsterInstance.from_ref(ref) as instance:
+            yield instance
+    except OperationalError as error:
+        raise RunDatabaseError(
+            f"the run database of {home} cannot be used: {error.orig}. Finished work is kept: free space or correct "
+            "the cause, then run the same again"
+        ) from error
 
 
 def end_runs_of_dead_processes(instance: dg.DagsterInstance) -> int:

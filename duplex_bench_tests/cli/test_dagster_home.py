@@ -48,3 +48,19 @@ def test_runs_on_a_server_are_shared(tmp_path):
 def test_a_folder_without_settings_is_told_how_to_get_them(tmp_path):
     with pytest.raises(ValueError, match="duplex-bench init"):
         dagster_home(tmp_path, tmp_path / "mine")
+
+
+def test_a_run_database_without_space_ends_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    initialise(tmp_path, Path("data"))
+
+    def filled():
+        with local_run.instance_of(tmp_path) as instance, instance.run_storage.connect() as connection:
+            # SQLite's own limit of pages: what a full disk answers.
+            connection.exec_driver_sql("PRAGMA max_page_count = 1")
+            connection.exec_driver_sql("CREATE TABLE one (text)")
+            for _ in range(99):
+                connection.exec_driver_sql("INSERT INTO one VALUES (randomblob(100000))")
+
+    with pytest.raises(local_run.RunDatabaseError, match="free space"):
+        filled()
