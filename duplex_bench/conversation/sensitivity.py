@@ -39,8 +39,9 @@ class BoundaryShift:
     end_s: float
 
 
+AS_LABELLED = "as labelled"
 SHIFTS: tuple[BoundaryShift, ...] = (
-    BoundaryShift("as labelled", 0.0, 0.0),
+    BoundaryShift(AS_LABELLED, 0.0, 0.0),
     BoundaryShift("end -250 ms", 0.0, -0.25),
     BoundaryShift("end +250 ms", 0.0, 0.25),
     BoundaryShift("start +250 ms", 0.25, 0.0),

@@ -223,6 +223,18 @@ def test_a_response_without_a_verdict_is_not_counted_as_wrong():
     assert row["correct_of_requests"] == pytest.approx(1 / 3)
 
 
+def test_one_number_has_one_interval_throughout_the_report():
+    run = Run(12)
+    for n, item in enumerate(clean_items(run, "explicit")):
+        run.request("good", item, present=True, correct=n % 3 > 0)
+        run.event("good", item, "stopped" if n % 4 else "resumed")
+    tables = run.tables()
+    made = {table.id.removeprefix("multiparty-"): table.frame for table in multiparty_tables(tables, SYSTEMS)}
+    for name, metric in (("accuracy", "answer_accuracy"), ("stopping", "answering_window_yield")):
+        stored = tables.statistics.filter(metric=metric, condition="explicit").select("low", "high").row(0)
+        assert made[name].select("low", "high").row(0) == stored
+
+
 def test_stop_latency_says_over_how_many_stops_it_is():
     run = Run(3)
     for item, outcome in zip(clean_items(run, "explicit"), ("stopped", "stopped", "resumed"), strict=True):

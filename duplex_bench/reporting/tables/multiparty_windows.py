@@ -94,6 +94,19 @@ class Rates:
         return {"n_windows": mine.height, "n_scored": found["n_scored"], name: found["estimate"],
                 "low": found["low"], "high": found["high"]}  # fmt: skip
 
+    def stored(self, system: str, condition: str, metric: str, name: str = "rate") -> Row:
+        """As ``of``, for all windows of a system in a condition: the row of STATISTICS, so that one number has one
+        interval throughout a report.
+        """
+        rows = self._tables.statistics.filter(
+            (pl.col("system") == system) & (pl.col("condition") == condition) & (pl.col("metric") == metric)
+        )
+        if not rows.height:
+            return {"n_windows": 0, "n_scored": 0, name: None, "low": None, "high": None}
+        found = rows.row(0, named=True)
+        return {"n_windows": found["n_expected"], "n_scored": found["n_scored"], name: found["estimate"],
+                "low": found["low"], "high": found["high"]}  # fmt: skip
+
     def simple(self, rows: pl.DataFrame, metric: str) -> tuple[int, float | None]:
         """Number scored and mean of the rows of one metric."""
         values = rows.filter((pl.col("metric") == metric) & pl.col("value").is_not_null())["value"]
@@ -179,9 +192,9 @@ def conditional_accuracy(frame: pl.DataFrame, rates: Rates) -> Table:
     """Answer accuracy with the coverage that it is conditional on (P1 4.1)."""
     rows = []
     for (system, condition), part in groups(frame, "system", "condition"):
-        presence = rates.of(part, "response_presence", "response_presence")
-        fresh = rates.of(part, "fresh_onset_response", "fresh_onset")
-        answered = rates.of(part, "answer_accuracy", "accuracy")
+        presence = rates.stored(system, condition, "response_presence", "response_presence")
+        fresh = rates.stored(system, condition, "fresh_onset_response", "fresh_onset")
+        answered = rates.stored(system, condition, "answer_accuracy", "accuracy")
         if not presence["n_windows"]:
             continue
         of_answers = part.filter(pl.col("metric") == "answer_accuracy")
@@ -267,7 +280,7 @@ def stopping(frame: pl.DataFrame, rates: Rates) -> Table:
             row["outcome"]: row["len"] for row in asked.drop_nulls("outcome").group_by("outcome").len().to_dicts()
         }
         stops = asked.filter(pl.col("eligible"))["stop_latency_s"].drop_nulls()
-        rate = rates.of(part, "answering_window_yield", "yield_rate")
+        rate = rates.stored(system, condition, "answering_window_yield", "yield_rate")
         _, answered = rates.simple(part, "n4q_window_response")
         rows.append(
             {"system": system, "condition": condition, "n_events": asked.height, "window_response": answered,
