@@ -22,7 +22,8 @@ from duplex_bench.systems.probes.contract_rules import unsupported_requests
 
 Result = TypeVar("Result")
 
-_LISTEN_S: Final = 6.0
+# As long as a pause is listened to (P2): semantic detection at low eagerness waits for 8 s.
+_LISTEN_PLAN: Final = StreamPlan(6.0, extra_silence_s=8.0)
 # Whether frames go out in time is a matter of this machine, which a run measures; what is tried here is the system.
 _SETTINGS: Final = realtime.RealtimeSettings(PacingRule(1000.0, 10_000.0))
 _TURN_PLAN: Final = StreamPlan(0.0, stop_after_silence_s=2.0, cap_s=15.0, reply_due=True)
@@ -99,7 +100,7 @@ def _listened(bench: PushBench) -> tuple[RolloutResult, _Tapped]:
     """A question, heard with the system's own detection."""
     if "automatic" not in bench.system.detections:
         raise NotApplicableError("it has no detection of its own")
-    return _rollout(bench, bench.spoken, StreamPlan(_LISTEN_S))
+    return _rollout(bench, bench.spoken, _LISTEN_PLAN)
 
 
 def holds_a_session(bench: PushBench) -> Said:
@@ -219,7 +220,7 @@ def flushes_when_interrupted(bench: PushBench) -> Said:
     live = np.zeros(again + len(bench.spoken), dtype=np.float32)
     live[: len(bench.spoken)] = bench.spoken
     live[again:] = bench.spoken
-    second, tap = _rollout(bench, live, StreamPlan(_LISTEN_S))
+    second, tap = _rollout(bench, live, _LISTEN_PLAN)
     if not any(event.kind == "flush" for event in tap.events):
         yield "the user spoke over it and no flush came: send PushEvent('flush') when the system gives way"
     for barge in (event for event in second.events if event["kind"] == "barge_in"):
