@@ -1,20 +1,33 @@
 """What the command line prints: progress bars, errors with their remedy, tables."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 from duplex_bench.stages import progress
+from duplex_bench.systems.registry import CardError
 
 WIDTH_OFF_TERMINAL = 140
 
 # Off a terminal there is no width to fit: tables keep their numbers whole.
 console = Console(width=None if sys.stdout.isatty() else WIDTH_OFF_TERMINAL)
 error_console = Console(stderr=True)
+
+
+def tell_error(told: str) -> None:
+    """One line on standard error: what is wrong, as it is written, brackets and all."""
+    error_console.print(f"[bold red]error:[/] {escape(told)}", highlight=False, soft_wrap=True)
+
+
+def tell_skipped(errors: Iterable[CardError]) -> None:
+    """Cards that are passed over, each with what is wrong and what to do."""
+    for error in errors:
+        error_console.print(f"[yellow]card skipped:[/] {escape(error.told)}", highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from rich.markup import escape
+
 from duplex_bench.cli.console import console
 from duplex_bench.speech import engines
 from duplex_bench.speech.model_catalogue import check_all
@@ -39,9 +41,9 @@ def diagnose(root: Path, data: Path, profile: str) -> bool:
     findings = list(_findings(root / data, profile))
     for finding in findings:
         mark = "[green]ok  [/]" if finding.right else "[red]no  [/]"
-        console.print(f"{mark} {finding.name}: {finding.told}", highlight=False)
+        console.print(f"{mark} {escape(f'{finding.name}: {finding.told}')}", highlight=False)
     wrong = [finding.name for finding in findings if not finding.right]
-    console.print(f"[red]{len(wrong)} to repair:[/] {', '.join(wrong)}" if wrong else "[green]ready to run[/]")
+    console.print(f"[red]{len(wrong)} to repair:[/] {escape(', '.join(wrong))}" if wrong else "[green]ready to run[/]")
     return not wrong
 
 
@@ -67,7 +69,7 @@ def _findings(data: Path, profile: str) -> Iterator[Finding]:
         if undone is not None:
             yield Finding(f"system {card.name}", True, f"not run here: {undone}")
     for error in errors:
-        yield Finding(f"card {error.file}", False, f"{error.message}. {error.remedy}")
+        yield Finding(f"card {error.file}", False, f"{error.message}; {error.remedy}")
 
 
 def _text_models(profile: str) -> Iterator[Finding]:

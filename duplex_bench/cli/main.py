@@ -466,13 +466,13 @@ def ui(
 
 def main() -> None:
     """Entry point: bad input ends with one line that names the remedy, not with a stack."""
-    from duplex_bench.cli.console import error_console
+    from duplex_bench.cli.console import tell_error
     from duplex_bench.storage.secrets import redacted
 
     try:
         app()
     except (ValueError, OSError) as error:
-        error_console.print(f"[bold red]error:[/] {redacted(str(error))}", highlight=False)
+        tell_error(redacted(str(error)))
         raise SystemExit(2) from error
 
 

@@ -4,18 +4,18 @@ import logging
 import os
 import time
 import webbrowser
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 
 from duplex_bench.cli import graph
-from duplex_bench.cli.console import console, error_console, progress_bars
+from duplex_bench.cli.console import console, error_console, progress_bars, tell_skipped
 from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.stages import conversation, corpus, fingerprints, human_windows, progress
-from duplex_bench.stages.cards import readable_cards
+from duplex_bench.stages.cards import readable_cards, unknown_system
 from duplex_bench.stages.due import failed_items, known_only
 from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace, open_workspace
@@ -48,6 +48,25 @@ class Timing:
     unchanged: list[str] = field(default_factory=list)
 
 
+def opened(root: Path, data: Path, profile: str, limit: int | None = None) -> tuple[Workspace, dict[str, SystemCard]]:
+    """The workspace and every card that can be read; what cannot be read is told.
+
+    Raises:
+        ValueError: no such profile, or ``data`` is a file.
+    """
+    if (root / data).exists() and not (root / data).is_dir():
+        raise ValueError(f"--data {data} is a file: name a folder for run outputs")
+    workspace = open_workspace(profile, root / data, limit)
+    cards, errors = readable_cards(workspace.systems_folder)
+    tell_skipped(errors)
+    return workspace, cards
+
+
+def by_default(workspace: Workspace, cards: Mapping[str, SystemCard]) -> tuple[str, ...]:
+    """Systems that are run when none is named."""
+    return workspace.profile.systems or tuple(name for name, card in cards.items() if not card.on_request)
+
+
 def choose(
     root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
 ) -> Chosen:
@@ -59,18 +78,11 @@ def choose(
     tracks = tuple(name for name in TRACKS if track in {name, "all"})
     if not tracks:
         raise ValueError(f"no track {track!r}: choose {', '.join(TRACKS)} or all")
-    if (root / data).exists() and not (root / data).is_dir():
-        raise ValueError(f"--data {data} is a file: name a folder for run outputs")
-    workspace = open_workspace(profile, root / data, limit)
-    cards, errors = readable_cards(workspace.systems_folder)
-    for error in errors:
-        error_console.print(f"[yellow]card skipped:[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
-    wanted = tuple(systems) or workspace.profile.systems
-    wanted = wanted or tuple(name for name, card in cards.items() if not card.on_request)
+    workspace, cards = opened(root, data, profile, limit)
+    wanted = tuple(systems) or by_default(workspace, cards)
     unknown = [name for name in wanted if name not in cards]
     if unknown:
-        there = f"{', '.join(cards)} (own cards are read from {workspace.systems_folder})"
-        raise ValueError(f"no system {unknown[0]!r}: there are {there}")
+        raise ValueError(unknown_system(unknown[0], cards, workspace.systems_folder))
     lacking = {name: missing for name in wanted if (missing := missing_env(cards[name], os.environ))}
     if lacking:
         told = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
@@ -268,7 +280,9 @@ def build_report(
     root: Path, data: Path, profile: str, open_it: bool, limit: int | None = None, public: bool = False
 ) -> int:
     """Statistics, figures and the report again, from stored measurements; ``public`` adds the build to publish."""
-    chosen = choose(root, data, profile, "all", [], limit)
+    # Of systems that cannot be run here, too: what they did before needs no key.
+    workspace, cards = opened(root, data, profile, limit)
+    chosen = Chosen(workspace, TRACKS, {}, cards, profile)
     made = [track for track in TRACKS if _has_measurements(chosen, track)]
     if not made:
         raise ValueError(f"no results of profile {profile} in {chosen.workspace.data}: `duplex-bench run` makes them")

@@ -8,7 +8,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from duplex_bench.cli.console import console, error_console
+from duplex_bench.cli.console import console, error_console, tell_skipped
 
 app = typer.Typer(
     invoke_without_command=True,
@@ -83,8 +83,7 @@ def _check_every(folder: Path, loopback: bool, as_json: bool) -> int:
             cells = [", ".join(one.broken), ", ".join(one.not_applicable), "\n".join(one.told)]
             table.add_row(one.system, one.against, level, *map(escape, cells))
         console.print(table)
-    for error in errors:
-        error_console.print(f"[red]skipped[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
+    tell_skipped(errors)
     return 1 if errors or any(one.failed for one in found) else 0
 
 
@@ -134,8 +133,7 @@ def new(name: NameArgument, data: DataOption = Path("data")) -> None:
     for path in (card, code):
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
     console.print(f"next: duplex-bench systems check {name}", highlight=False, soft_wrap=True)
-    for error in errors:
-        error_console.print(f"[red]skipped[/] {error.file}: {error.message}. {error.remedy}", highlight=False)
+    tell_skipped(errors)
 
 
 @app.command()

@@ -1,5 +1,7 @@
 """Cards of the systems that can be run here."""
 
+import difflib
+from collections.abc import Collection
 from pathlib import Path
 
 import polars as pl
@@ -32,10 +34,17 @@ def card_named(user_folder: Path, name: str) -> SystemCard:
     cards, errors = readable_cards(user_folder)
     if name in cards:
         return cards[name]
-    for error in errors:
-        if Path(error.file).stem == name:
-            raise ValueError(f"system {name}: {error.file}: {error.message}. {error.remedy}")
-    raise ValueError(f"no system {name!r}: choose {', '.join(cards)}")
+    faults = [error.told for error in errors if Path(error.file).stem == name]
+    if faults:
+        raise ValueError(f"system {name}: {'; '.join(faults)}")
+    raise ValueError(unknown_system(name, cards, user_folder))
+
+
+def unknown_system(name: str, known: Collection[str], user_folder: Path) -> str:
+    """What to say of a name that no card has: names that are like it, or all."""
+    close = difflib.get_close_matches(name, known, n=3)
+    like = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
+    return f"no system {name!r}: {like} (own cards are read from {user_folder})"
 
 
 def card_of(table: pl.DataFrame) -> SystemCard:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -10,8 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 # What a stimulus asks for, as ``records.items.Protocol``: a card names those that its system can take part in.
 CardProtocol = Literal["multiparty", "pause", "turn_end", "recall"]
+CardTrack = Literal["multiparty", "conversation"]
 Family = Literal["full_duplex", "hosted", "text", "policy"]
-Plain = str | int | float | bool | list[str] | list[int] | list[float]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+Plain = str | int | _Number | bool | list[str] | list[int] | list[_Number]
+# The words in braces that stand for something in a command; others would be handed on as they are.
+_PLACES = frozenset({"{card_folder}", "{socket_folder}", "{python_path}", "{mounts}"})
+_PLACE = re.compile(r"\{[a-z_]+\}")
 
 
 class Environment(BaseModel):
@@ -46,25 +52,36 @@ class Environment(BaseModel):
     python_path: tuple[str, ...] = ()
     lock: str | None = None
     lock_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
-    memory_limit_gb: float | None = Field(default=None, gt=0)
-    start_timeout_s: float = Field(default=600.0, gt=0)
-    open_timeout_s: float = Field(default=600.0, gt=0)
-    step_timeout_s: float = Field(default=120.0, gt=0)
+    memory_limit_gb: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    start_timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
+    open_timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
+    step_timeout_s: float = Field(default=120.0, gt=0, allow_inf_nan=False)
 
     @model_validator(mode="after")
     def _named_as_its_kind_needs(self) -> Self:
         if self.kind == "python" and self.interpreter is None and self.lock is None:
-            raise ValueError("environment: kind 'python' needs an interpreter, or a lock to make one from")
+            raise ValueError("environment.interpreter: kind 'python' needs one, or a lock to make one from")
         if self.kind != "python" and self.interpreter is not None:
-            raise ValueError("environment: an interpreter belongs to kind 'python'")
+            raise ValueError(
+                f"environment.interpreter: belongs to kind 'python', and kind is {self.kind!r}: add kind = \"python\""
+            )
         if (self.kind == "command") != bool(self.command):
-            raise ValueError("environment: kind 'command' needs a command, other kinds have none")
+            raise ValueError(
+                f"environment.command: kind 'command' needs one, other kinds have none, and kind is {self.kind!r}"
+            )
         if (self.kind == "image") != (self.image is not None):
-            raise ValueError("environment: kind 'image' needs an image, other kinds have none")
+            raise ValueError(
+                f"environment.image: kind 'image' needs one, other kinds have none, and kind is {self.kind!r}"
+            )
         if self.kind == "none" and (self.python_path or self.lock or self.memory_limit_gb):
             raise ValueError("environment: python_path, lock and memory_limit_gb belong to a kind other than 'none'")
         if not self.container_tool:
             raise ValueError("environment: container_tool needs at least one word")
+        unknown = sorted({place for word in self.command for place in _PLACE.findall(word)} - _PLACES)
+        if unknown:
+            raise ValueError(
+                f"environment.command: {unknown[0]} stands for nothing: write {{card_folder}}, or remove it"
+            )
         return self
 
     @property
@@ -150,8 +167,8 @@ class SystemCard(BaseModel):
     word_times: bool = False
     epoch: int = Field(default=0, ge=0)
     endpointer_dependent: bool = False
-    tracks: tuple[Literal["multiparty", "conversation"], ...] = ("multiparty", "conversation")
-    protocols: tuple[CardProtocol, ...] = ("multiparty", "pause", "turn_end", "recall")
+    tracks: tuple[CardTrack, ...] = Field(default=("multiparty", "conversation"), min_length=1)
+    protocols: tuple[CardProtocol, ...] = Field(default=("multiparty", "pause", "turn_end", "recall"), min_length=1)
     licence: str = Field(min_length=1)
     links: tuple[str, ...] = ()
     stands_in_for: str = ""
@@ -160,9 +177,15 @@ class SystemCard(BaseModel):
     notes: str = ""
 
     @model_validator(mode="after")
-    def _cache_only_in_process(self) -> Self:
+    def _can_be_run(self) -> Self:
         if self.uses_cache and self.environment.kind != "none":
-            raise ValueError("uses_cache: a store cannot cross into another environment")
+            raise ValueError("uses_cache: a store cannot cross into another environment: leave it out")
+        if self.driver == "realtime" and self.environment.kind != "none":
+            raise ValueError("driver: 'realtime' is driven in this process: leave [environment] out, or the driver")
+        if self.adapter.partition(":")[0].endswith(".py"):
+            raise ValueError(f"adapter: {self.adapter!r} names a file: write the module, without .py")
+        if not any(_track_of(protocol) in self.tracks for protocol in self.protocols):
+            raise ValueError("protocols: none of them belongs to a track of tracks: name one, or leave both out")
         return self
 
     def execution_subset(self) -> dict[str, Any]:
@@ -182,6 +205,10 @@ class SystemCard(BaseModel):
         """SHA-256 of ``execution_subset``: part of every rollout's key."""
         text = json.dumps(self.execution_subset(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _track_of(protocol: CardProtocol) -> CardTrack:
+    return "multiparty" if protocol == "multiparty" else "conversation"
 
 
 def missing_env(card: SystemCard, environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from duplex_bench.contract.types import SYSTEM_ERRORS
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.card_faults import card_faults
 
 ENTRY_POINT_GROUP: Final = "duplex_bench.systems"
 USER_FOLDER: Final = Path("data/systems")
@@ -24,6 +25,11 @@ class CardError:
     file: str
     message: str
     remedy: str
+
+    @property
+    def told(self) -> str:
+        """All three as one line."""
+        return f"{self.file}: {self.message}; {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +104,16 @@ def _plug_in_files(errors: list[CardError]) -> Iterator[Path]:
 
 def _read(path: Path, errors: list[CardError]) -> Found | None:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        return Found(SystemCard.model_validate(data), str(path), path.parent.absolute())
+        # Editors of Windows write a mark before the first letter, which TOML knows nothing of.
+        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         errors.append(CardError(str(path), f"cannot be read: {error}", "make it a readable UTF-8 file"))
+        return None
     except tomllib.TOMLDecodeError as error:
         errors.append(CardError(str(path), f"is not TOML: {error}", "correct the line that the message names"))
+        return None
+    try:
+        return Found(SystemCard.model_validate(data), str(path), path.parent.absolute())
     except ValidationError as error:
-        for fault in error.errors():
-            where = ".".join(str(part) for part in fault["loc"]) or "the card"
-            errors.append(CardError(str(path), f"{where}: {fault['msg']}", _remedy(fault["type"], where)))
+        errors += [CardError(str(path), message, remedy) for message, remedy in card_faults(error, data)]
     return None
-
-
-def _remedy(kind: str, where: str) -> str:
-    if kind == "extra_forbidden":
-        return f"remove or respell {where!r}: docs/adding-a-system.md lists the keys of a card"
-    if kind == "missing":
-        return f"add {where!r}: docs/adding-a-system.md says what it means"
-    return f"correct {where!r}: docs/adding-a-system.md says what it may be"

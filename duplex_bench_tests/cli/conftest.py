@@ -103,6 +103,29 @@ class Checkout:
         return set(ItemLedger(FolderStore(self.store), f"multiparty/{stage}/{system}").finished())
 
 
+@pytest.fixture
+def called(monkeypatch, tmp_path, capsys):
+    """Runs a command through the entry point, in an empty folder; (exit code, stdout, stderr as one line)."""
+    from duplex_bench.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
+    for name in ("DUPLEX_BENCH_PROFILE", "DUPLEX_BENCH_DATA", "DUPLEX_BENCH_LIMIT"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["duplex-bench", *map(str, arguments)])
+        try:
+            main.main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else 1
+        told = capsys.readouterr()
+        return code, told.out, " ".join(told.err.split())
+
+    return call
+
+
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     found = Checkout(tmp_path_factory.mktemp("checkout"))

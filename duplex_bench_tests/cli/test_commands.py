@@ -15,27 +15,6 @@ def name_of(command):
 COMMANDS = sorted(name_of(command) for command in main.app.registered_commands)
 
 
-@pytest.fixture
-def called(monkeypatch, tmp_path, capsys):
-    """Runs a command through the entry point, in an empty folder; (exit code, stdout, stderr as one line)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "1000")
-    for name in ("DUPLEX_BENCH_PROFILE", "DUPLEX_BENCH_DATA", "DUPLEX_BENCH_LIMIT"):
-        monkeypatch.delenv(name, raising=False)
-
-    def call(*arguments):
-        monkeypatch.setattr("sys.argv", ["duplex-bench", *map(str, arguments)])
-        try:
-            main.main()
-            code = 0
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 1
-        told = capsys.readouterr()
-        return code, told.out, " ".join(told.err.split())
-
-    return call
-
-
 def test_the_commands_of_the_design_are_there():
     groups = {group.name for group in main.app.registered_groups}
     wanted = {"init", "doctor", "plan", "run", "status", "report", "systems", "score-audio", "ui"}

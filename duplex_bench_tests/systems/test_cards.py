@@ -69,7 +69,7 @@ def test_bad_cards_are_named_and_skipped_and_the_rest_goes_on(tmp_path):
     errors = {error.file.rsplit("/", 1)[-1]: error for error in registry.errors}
     assert set(errors) == {"unknown.toml", "missing.toml", "broken.toml", "binary.toml", "double.toml", "folder.toml"}
     assert "colour" in errors["unknown.toml"].message
-    assert "respell" in errors["unknown.toml"].remedy
+    assert "remove it" in errors["unknown.toml"].remedy
     assert "line 1" in errors["broken.toml"].message
     assert "never-speak.toml" in errors["double.toml"].message
     assert all(error.remedy for error in registry.errors)
