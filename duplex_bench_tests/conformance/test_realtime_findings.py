@@ -131,3 +131,12 @@ def test_each_rule_finds_what_breaks_it(session_class, rule, message):
 
 def test_every_rule_is_broken_above():
     assert {rule for _, rule, _ in CASES} == set(REALTIME_RULES)
+
+
+def test_detection_that_waits_for_eight_seconds_is_listened_to_until_it_answers():
+    patient = create(
+        {"protocol": "openai-realtime", "voice_behind": "tone", "detector": "semantic_vad", "eagerness": "low"}
+    )
+    found = {result.rule: result.status for result in examine(patient, spoken(24_000)).results}
+    assert found["answers a question"] == "kept"
+    assert found["flushes when interrupted"] == "kept"
