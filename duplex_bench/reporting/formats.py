@@ -17,6 +17,9 @@ def number(value: float | None, unit: str = "", *, signed: bool = False) -> str:
     if float(text) == 0 and value != 0:
         digits = 4
         text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    if float(text) == 0:
+        # Zero has no sign, and what is zero to four digits is no other number.
+        text = "0.00"
     return text.replace("-", MINUS)
 
 

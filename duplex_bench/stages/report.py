@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -28,6 +28,7 @@ from duplex_bench.stages.repeats import repeat_variance
 from duplex_bench.stages.report_costs import cost_tables
 from duplex_bench.stages.report_reviews import label_review
 from duplex_bench.stages.result import StageResult
+from duplex_bench.stages.row_order import row_key
 from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
 from duplex_bench.stages.validation import validation_tables
@@ -104,21 +105,30 @@ def track_tables(track: Track, stored: Mapping[str, Any], profile: Profile | Non
 
 def system_infos(cards: Sequence[SystemCard]) -> tuple[SystemInfo, ...]:
     """What the report says about each system, reference policies last, then what stands beside them."""
-    infos = [_info(card) for card in sorted(cards, key=lambda card: (card.family == "policy", card.name))]
+    order = list(_GROUPS)
+    infos = sorted(
+        (_info(card) for card in cards), key=lambda info: (info.reference, order.index(info.type), row_key(info.name))
+    )
     return (*infos, *READERS, *BOUNDS)
+
+
+def _type(card: SystemCard) -> SystemType | None:
+    # With an endpointer fresh onset and takeovers depend on its silence, so that such systems stand apart (design 6).
+    if card.endpointer_dependent or card.family == "hosted":
+        return "endpointer"
+    return "full_duplex" if card.family == "full_duplex" else None
 
 
 def _info(card: SystemCard) -> SystemInfo:
     reference = card.family == "policy"
-    # With an endpointer, fresh onset depends on the harness, so such systems stand apart on the multiparty track.
-    apart = {"multiparty": "Endpointer-dependent"} if card.endpointer_dependent else {}
+    decides = _type(card)
     return SystemInfo(
         name=card.name,
         title=card.title,
         family=card.family,
-        group="Reference policies" if reference else "Systems",
-        group_of_track=apart,
+        group="Reference policies" if reference else _GROUPS[decides],
         reference=reference,
+        type=decides,
         summary=card.notes,
         licence=card.licence,
         stands_in_for=card.stands_in_for,

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import SCORED_OUTCOMES
 from duplex_bench.reporting.figures import Drawn, draw_figures
 from duplex_bench.reporting.findings import Finding, examples, findings
@@ -23,6 +24,7 @@ from duplex_bench.reporting.site.folder import MARKER, replaced_folder
 from duplex_bench.reporting.site.pages import Anchors, Pages
 from duplex_bench.reporting.site.run_list import RunList, chosen_runs
 from duplex_bench.reporting.site.scripts import script_call, slug
+from duplex_bench.reporting.system_types import TypesSection, types_section
 from duplex_bench.reporting.tables import (
     condition_comparison,
     conversation_tables,
@@ -36,6 +38,7 @@ from duplex_bench.reporting.tables import (
     stand_ins,
     write_tables,
 )
+from duplex_bench.reporting.tables.row_order import in_row_order
 
 _ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js", "recording.js", "figures.js")
 _PLOTLY = "plotly.min.js"
@@ -66,7 +69,8 @@ def build_site(inputs: ReportInputs, out: Path, drawn: Mapping[str, Sequence[Dra
 
 def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mapping[str, Sequence[Drawn]]) -> None:
     write_assets(folder)
-    tables = report_tables(inputs)
+    types = {track.track: types_section(track, inputs.systems) for track in inputs.tracks}
+    tables = report_tables(inputs, types)
     if inputs.settings.build == "public":
         inputs = _withheld(inputs)
     item_rows = write_items(inputs, folder, earlier)
@@ -87,9 +91,10 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mappi
     pages = Pages(inputs, folder, item_rows)
     headline = {track.track: boards(track, track.headline_cards, inputs.systems) for track in inputs.tracks}
     found = {track.track: findings(inputs, track) for track in inputs.tracks}
-    pages.write("index.html", "index.html", boards=headline, findings=found, counts=_counts(inputs))
+    pages.write("index.html", "index.html", boards=headline, findings=found, counts=_counts(inputs), types=types)
     for track in inputs.tracks:
-        _write_track(pages, inputs, track, headline[track.track], found[track.track], drawn[track.track], tables)
+        name = track.track
+        _write_track(pages, inputs, track, headline[name], found[name], drawn[name], tables, types[name])
     for system in inputs.systems:
         _write_system(pages, inputs, system, tables)
     pages.write("failures.html", "failures.html", tables=tables, by_id=_by_id(tables))
@@ -106,15 +111,19 @@ def _fill(inputs: ReportInputs, folder: Path, earlier: Path | None, ready: Mappi
     (folder / MARKER).write_text(json.dumps(marker, indent=1, sort_keys=True) + "\n", encoding="utf-8")
 
 
-def report_tables(inputs: ReportInputs) -> list[Table]:
-    """Every table that the report prints, in page order."""
+def report_tables(inputs: ReportInputs, types: Mapping[Track, TypesSection | None]) -> list[Table]:
+    """Every table that the report prints, in page order. ``types`` are the sections on types of system, by track."""
     tables: list[Table] = []
     for track in inputs.tracks:
-        tables += [leaderboard(track), condition_comparison(track), pairwise(track)]
+        section = types[track.track]
+        tables += [leaderboard(track), *(section.tables() if section else []), condition_comparison(track)]
+        tables.append(pairwise(track))
         tables += [outcomes(track), failures(track), missing_scores(track)]
         tables += multiparty_tables(track, inputs.systems) + conversation_tables(track, inputs.systems)
     tables += inputs.extra_tables
     tables += [stand_ins(inputs.stand_ins), provenance(inputs.provenance)]
+    order = [system.name for system in inputs.systems]
+    tables = [replace(table, frame=in_row_order(table.frame, order)) for table in tables]
     return [public_table(table) for table in tables] if inputs.settings.build == "public" else tables
 
 
@@ -234,6 +243,7 @@ def _write_track(
     found: list[Finding],
     drawn: list[Drawn],
     tables: Sequence[Table],
+    types: TypesSection | None,
 ) -> None:
     others = tuple(card for card in track.cards if not card.headline)
     pages.write(
@@ -243,6 +253,7 @@ def _write_track(
         boards=headline,
         others=boards(track, others, inputs.systems),
         findings=found,
+        types=types,
         figures=drawn,
         by_id=_by_id(tables),
     )
@@ -270,7 +281,7 @@ def _write_track(
 
 def _write_system(pages: Pages, inputs: ReportInputs, system: SystemInfo, tables: Sequence[Table]) -> None:
     by_id = _by_id(tables)
-    by_track = {track.track: board(track, track.cards, [system]) for track in inputs.tracks}
+    by_track = {track.track: board(track, track.cards, [system], inputs.systems) for track in inputs.tracks}
     tracks = [track for track in inputs.tracks if by_track[track.track].groups]
     reasons = {
         track.track: Counter(

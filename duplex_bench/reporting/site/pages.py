@@ -1,22 +1,18 @@
 """Templates to pages: one environment, escaping on, the same helpers in every page."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import jinja2
-import polars as pl
 
 from duplex_bench.records.items import Track
-from duplex_bench.reporting.comparisons import SIGN_FLIP
 from duplex_bench.reporting.figures import Drawn
-from duplex_bench.reporting.formats import MISSING, direction_text, interval, number, p_value, unit_suffix
+from duplex_bench.reporting.formats import clock, direction_text, interval, number, p_value, unit_suffix
 from duplex_bench.reporting.inputs import ReportInputs, Table
 from duplex_bench.reporting.site.scripts import slug
-
-_P_COLUMNS = frozenset({"p", "p_corrected", "p_mcnemar", "p_equivalence"})
+from duplex_bench.reporting.site.view import columns, is_number, label, pair_view, show, shown_frame
 
 
 class Pages:
@@ -47,7 +43,16 @@ class Pages:
             is_number=is_number,
         )
         self._environment.filters.update(
-            number=number, interval=interval, p_value=p_value, unit=unit_suffix, direction=direction_text, label=label
+            number=number,
+            interval_to=interval,
+            p_value=p_value,
+            unit=unit_suffix,
+            direction=direction_text,
+            label=label,
+            clock=clock,
+            first_upper=first_upper,
+            under=under,
+            in_words=lambda text: in_words(text, metric_titles),
         )
 
     def write(self, template: str, name: str, **context: Any) -> None:
@@ -75,7 +80,8 @@ class Anchors:
         for track in inputs.tracks:
             page = f"track-{track.track}.html"
             on_it = [table.id for table in further_tables(track.track, by_id)]
-            on_it += [f"{track.track}-{name}" for name in ("conditions", "pairwise", "outcomes")]
+            placed = ("system-types", "paper-findings", "conditions", "pairwise", "outcomes")
+            on_it += [f"{track.track}-{name}" for name in placed]
             on_it += [figure.id for figure in drawn[track.track]]
             self._pages |= dict.fromkeys(on_it, page)
 
@@ -85,7 +91,7 @@ class Anchors:
 
 
 # Tables that a track page shows in sections of their own, or that other pages are for.
-_PLACED = ("leaderboard", "conditions", "pairwise", "outcomes", "failures", "missing")
+_PLACED = ("leaderboard", "system-types", "paper-findings", "conditions", "pairwise", "outcomes", "failures", "missing")
 
 
 def further_tables(track: Track, by_id: Mapping[str, Table]) -> list[Table]:
@@ -104,55 +110,19 @@ def play_link(item_id: str, system: str | None = None, at_s: float | None = None
     return f"play.html#{'&'.join(parts)}"
 
 
-def label(name: str) -> str:
-    """A column or outcome name for people: ``turn_end`` as "turn end", units kept in brackets."""
-    text = re.sub(r"_(s|ms|hz|db)$", r" (\1)", name)
-    return text.replace("_", " ")
+def first_upper(text: str) -> str:
+    """The text with a capital first letter."""
+    return text[:1].upper() + text[1:]
 
 
-def columns(frame: pl.DataFrame) -> list[tuple[str, bool]]:
-    """Name of each column and whether it holds numbers. Columns that are empty throughout are left out."""
-    return [
-        (name, kind.is_numeric())
-        for name, kind in frame.schema.items()
-        if frame.height == 0 or frame[name].null_count() < frame.height
-    ]
+def under(title: str, track: str) -> str:
+    """A table's title on the page of its track, whose name it need not repeat."""
+    return first_upper(title.removeprefix(f"{track}: "))
 
 
-def shown_frame(table: Table, metric_titles: Mapping[str, str]) -> pl.DataFrame:
-    """A table's frame as a page shows it: metrics by title, intervals in one column, only headline tests of pairs."""
-    frame = table.frame
-    if table.id.endswith("-pairwise"):
-        return pair_view(frame.filter(pl.col("test") == SIGN_FLIP))
-    if "metric" in frame.columns:
-        named = pl.col("metric").replace_strict(metric_titles, default=pl.col("metric"), return_dtype=pl.String)
-        frame = frame.with_columns(named).drop("title", strict=False)
-    return frame
-
-
-def pair_view(frame: pl.DataFrame) -> pl.DataFrame:
-    """Comparisons as a page shows them: test with its correction, interval as one text."""
-    intervals = [interval(row["low"], row["high"], signed=True) for row in frame.iter_rows(named=True)]
-    return frame.with_columns(
-        pl.Series("interval", intervals, dtype=pl.String),
-        pl.concat_str("test", "correction", separator=", ").alias("test"),
-    ).select(
-        pl.col("title").alias("metric"), "condition", "system_a", "system_b", "difference", "interval", "p",
-        "p_corrected", "test", "n_pairs", "n_clusters", "minimum_detectable",
-    )  # fmt: skip
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is shown as a number."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def show(value: object, column: str = "") -> str:
-    """One table value as text; missing is a dash."""
-    if value is None:
-        return MISSING
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return p_value(value) if column in _P_COLUMNS else number(value, signed=column == "difference")
-    return str(value)
+def in_words(text: str, metric_titles: Mapping[str, str]) -> str:
+    """A text of a metric card with other metrics named by their titles, not their ids."""
+    for name in sorted(metric_titles, key=len, reverse=True):
+        if "_" in name:
+            text = text.replace(name, metric_titles[name])
+    return text

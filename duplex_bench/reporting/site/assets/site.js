@@ -89,7 +89,13 @@ window.duplexReport = (function () {
         }
       });
       const hint = head.querySelector(".hint");
-      if (hint) hint.before(button); else head.append(button);
+      if (hint) hint.before(button);
+      else {
+        // The button stays in the line of the last word.
+        const words = head.textContent.trim().split(" ");
+        const last = el("span", { class: "last-word" }, words.pop(), button);
+        head.replaceChildren(words.length ? `${words.join(" ")} ` : "", last);
+      }
     });
   }
 
