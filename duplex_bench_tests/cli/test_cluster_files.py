@@ -102,6 +102,15 @@ def test_a_backfill_of_another_profile_than_the_workers_run_is_refused(tmp_path,
         CliRunner().invoke(app, words, catch_exceptions=False)
 
 
+def test_a_card_that_is_new_since_the_start_is_named_with_the_remedy(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    settings.note_runs(tmp_path, settings.Runs("demo", 2, ("never-speak",)))
+    assert settings.runs_of(tmp_path).systems == ("never-speak",)
+    words = ["cluster", "backfill", "--folder", ".", "-s", "always-speak"]
+    with pytest.raises(ValueError, match=r"before there was a card always-speak.*cluster up"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
+
+
 def test_what_runs_and_is_told_otherwise_is_ended_and_no_service_is(tmp_path):
     processes = Processes(tmp_path)
     names = ("worker-1", "worker-2", "daemon", "web", "postgres")

@@ -19,7 +19,7 @@ from duplex_bench.cli.cluster.settings import free_ports, listens, own_services
 KEPT_FOLDER = "DUPLEX_BENCH_TEST_CLUSTER"
 SYSTEMS = ("-s", "never-speak", "-s", "always-speak")
 _RABBITMQ = Path("/usr/lib/rabbitmq/bin")
-_RUNS = """{ runsOrError { ... on Runs { results { id runId status creationTime tags { key value } } } } }"""
+_RUNS = """{ runsOrError { ... on Runs { results { runId status tags { key value } assetSelection { path } } } } }"""
 
 
 @dataclass(frozen=True)
@@ -41,10 +41,18 @@ class Cluster:
         return subprocess.Popen(self.command(*words), cwd=self.folder, stdout=subprocess.PIPE, text=True)
 
     def runs(self):
-        """Id, status and tags of every run, newest first, as the web server tells them."""
+        """Id, status, tags and assets of every run, newest first, as the web server tells them."""
         web = f"http://127.0.0.1:{own_services(self.folder).web_port}/graphql"
         told = httpx.post(web, json={"query": _RUNS}, timeout=60).json()["data"]["runsOrError"]["results"]
-        return [(run["runId"], run["status"], {tag["key"]: tag["value"] for tag in run["tags"]}) for run in told]
+        return [
+            (
+                run["runId"],
+                run["status"],
+                {tag["key"]: tag["value"] for tag in run["tags"]},
+                {"/".join(asset["path"]) for asset in run["assetSelection"] or []},
+            )
+            for run in told
+        ]
 
     def processes(self):
         return Processes(self.folder / "processes")

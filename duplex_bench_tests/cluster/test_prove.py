@@ -54,7 +54,7 @@ def test_a_run_that_needs_a_gpu_waits_for_a_worker_of_that_queue(cluster):
     waiting = cluster.start("backfill", "--wait", *cluster.limit, "-s", "on-gpu")
 
     def tagged():
-        return [status for _, status, tags in cluster.runs() if tags.get("dagster-celery/queue") == "gpu"]
+        return [status for _, status, tags, _ in cluster.runs() if tags.get("dagster-celery/queue") == "gpu"]
 
     assert wait_until(lambda: "STARTING" in tagged(), 180)
     assert not wait_until(lambda: "STARTED" in tagged() or "SUCCESS" in tagged(), 15)

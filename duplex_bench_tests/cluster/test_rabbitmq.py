@@ -12,6 +12,7 @@ from duplex_bench.lib.broker import BROKER_VARIABLE, queue_lengths
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(3_600)]
 
+ROLLOUTS = "conversation/rollouts"
 NAMES = ("rabbit-one", "rabbit-two", "rabbit-three")
 
 
@@ -33,8 +34,8 @@ def over_rabbitmq(cluster, rabbitmq):
 def begun(cluster, name):
     return [
         (run, status)
-        for run, status, tags in cluster.runs()
-        if tags.get("dagster/partition") == name and status in {"STARTED", "SUCCESS", "FAILURE"}
+        for run, status, tags, assets in cluster.runs()
+        if tags.get("dagster/partition") == name and ROLLOUTS in assets and status in {"STARTED", "SUCCESS", "FAILURE"}
     ]
 
 
@@ -65,10 +66,10 @@ def test_a_killed_workers_run_is_made_again_and_no_run_waits_behind_a_busy_worke
 
 def test_a_killed_broker_costs_no_run_that_is_under_way(over_rabbitmq, rabbitmq):
     waiting = over_rabbitmq.start("backfill", "--wait", *over_rabbitmq.limit, "-s", NAMES[0], "-s", NAMES[1])
-    before = {run for run, _, _ in over_rabbitmq.runs()}
+    before = {run for run, *_ in over_rabbitmq.runs()}
 
     def new():
-        return [status for run, status, _ in over_rabbitmq.runs() if run not in before]
+        return [status for run, status, *_ in over_rabbitmq.runs() if run not in before]
 
     assert wait_until(lambda: "STARTED" in new(), 300)
     rabbitmq.kill()

@@ -41,6 +41,9 @@ def launch(root: Path, runs: Runs, systems: Sequence[str], only: str, wait: bool
     own = own_services(root)
     os.environ.update(environment(root, own, runs))
     chosen = choose(root, Path("data"), runs.profile, "all", systems, runs.limit)
+    new = [name for name in chosen.cards if there is not None and name not in there.systems]
+    if new:
+        raise ValueError(f"the cluster was started before there was a card {new[0]}: `duplex-bench cluster up` again")
     cards = due(chosen.workspace, TRACKS, chosen.cards, only)
     if only != "all" and not cards:
         console.print(f"no system has {only} items", highlight=False)

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import sys
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from duplex_bench.cli.cluster.settings import (
 from duplex_bench.cli.console import console
 from duplex_bench.cli.under_way import show_under_way
 from duplex_bench.lib.broker import BROKER_VARIABLE, POSTGRES_VARIABLE
+from duplex_bench.stages.cards import readable_cards
 from duplex_bench.storage.places import STORE_VARIABLE, open_store
 
 WEB_WITHIN_S = 120.0
@@ -70,7 +72,8 @@ def environment(root: Path, own: OwnServices, runs: Runs) -> dict[str, str]:
 def bring_up(root: Path, runs: Runs, workers: int, queues: list[str]) -> None:
     """Start what is not running: services that the environment does not name, daemon, web server, workers.
 
-    What runs and was told otherwise (another profile or limit, another number of workers) is ended and started again.
+    What runs and was told otherwise (another profile or limit, another number of workers, a new card) is ended and
+    started again.
 
     Raises:
         ValueError: a service is missing on this machine, or did not start; the message names its log.
@@ -78,9 +81,11 @@ def bring_up(root: Path, runs: Runs, workers: int, queues: list[str]) -> None:
     changed = write_files(root, workers)
     own = own_services(root)
     processes = Processes(root / "processes")
-    before = runs_of(root)
+    before, systems = runs_of(root), tuple(readable_cards(root / "data" / "systems")[0])
+    # Systems are read when the code location is loaded, the number of runs at once when the daemon starts.
+    changed = changed or (before is not None and before.systems != systems)
     _stop_what_differs(processes, ["daemon", "web"] if changed else [], before is not None and before != runs)
-    note_runs(root, runs)
+    note_runs(root, replace(runs, systems=systems))
     for name, variable in _NEEDED_BY.items():
         if not os.environ.get(variable):
             STARTERS[name](processes, root, own)

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 import socket
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from duplex_bench.lib.broker import BROKER_VARIABLE, POSTGRES_VARIABLE
@@ -91,10 +91,13 @@ def own_services(folder: Path) -> OwnServices:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """What the processes of a cluster run: a profile, at most so many items a track (None: all)."""
+    """What the processes of a cluster run: a profile, at most so many items a track (None: all), and the systems that
+    they knew when they started.
+    """
 
     profile: str
     limit: int | None = None
+    systems: tuple[str, ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         return f"profile {self.profile}" + (f" --limit {self.limit}" if self.limit else "")
@@ -103,7 +106,8 @@ class Runs:
 def runs_of(folder: Path) -> Runs | None:
     """What ``cluster up`` was last told to run here; None where it never was."""
     try:
-        return Runs(**json.loads((folder / "runs.json").read_text("utf-8")))
+        told = json.loads((folder / "runs.json").read_text("utf-8"))
+        return Runs(told["profile"], told["limit"], tuple(told["systems"]))
     except FileNotFoundError:
         return None
 
