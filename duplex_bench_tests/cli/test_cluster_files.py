@@ -102,6 +102,23 @@ def test_a_backfill_of_another_profile_than_the_workers_run_is_refused(tmp_path,
         CliRunner().invoke(app, words, catch_exceptions=False)
 
 
+def test_a_command_inside_has_the_clusters_addresses_folder_and_exit_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=r"no cluster in .*cluster up"):
+        CliRunner().invoke(app, ["cluster", "exec", "true"], catch_exceptions=False)
+    root = tmp_path / "cluster"
+    own = settings.own_services(root)
+    settings.note_runs(root, settings.Runs("demo", 2))
+    code = "import os, pathlib, sys; pathlib.Path('told').write_text('\\n'.join(os.environ[n] for n in sys.argv[1:]))"
+    names = ["DUPLEX_BENCH_POSTGRES", "DUPLEX_BENCH_WEB", "DUPLEX_BENCH_LIMIT", "DAGSTER_HOME"]
+    done = CliRunner().invoke(app, ["cluster", "exec", "python", "-c", f"{code}; sys.exit(7)", *names])
+    assert done.exit_code == 7
+    expected = [own.postgres, f"http://127.0.0.1:{own.web_port}", "2", str(root)]
+    assert (root / "told").read_text().splitlines() == expected
+    with pytest.raises(ValueError, match="no command no-such-program"):
+        CliRunner().invoke(app, ["cluster", "exec", "no-such-program"], catch_exceptions=False)
+
+
 def test_a_card_that_is_new_since_the_start_is_named_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     settings.note_runs(tmp_path, settings.Runs("demo", 2, ("never-speak",)))

@@ -11,12 +11,11 @@ import httpx
 
 from duplex_bench.cli import graph
 from duplex_bench.cli.cluster.control import environment
-from duplex_bench.cli.cluster.settings import HOST, Runs, own_services, runs_of
+from duplex_bench.cli.cluster.settings import WEB_VARIABLE, Runs, own_services, runs_of
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
 from duplex_bench.stages.due import due, known_only
 
-WEB_VARIABLE = "DUPLEX_BENCH_WEB"
 _LOOK_EVERY_S = 2.0
 _ENDED = {"COMPLETED_SUCCESS", "COMPLETED_FAILED", "FAILED", "CANCELED", "COMPLETED"}
 _LAUNCH = """mutation($params: LaunchBackfillParams!) { launchPartitionBackfill(backfillParams: $params) {
@@ -38,8 +37,7 @@ def launch(root: Path, runs: Runs, systems: Sequence[str], only: str, wait: bool
     there = runs_of(root)
     if there is not None and there != runs:
         raise ValueError(f"this cluster runs {there}, not {runs}: leave the options out, or give them to up first")
-    own = own_services(root)
-    os.environ.update(environment(root, own, runs))
+    os.environ.update(environment(root, own_services(root), runs))
     chosen = choose(root, Path("data"), runs.profile, "all", systems, runs.limit)
     new = [name for name in chosen.cards if there is not None and name not in there.systems]
     if new:
@@ -48,7 +46,7 @@ def launch(root: Path, runs: Runs, systems: Sequence[str], only: str, wait: bool
     if only != "all" and not cards:
         console.print(f"no system has {only} items", highlight=False)
         return 0
-    web = os.environ.get(WEB_VARIABLE, f"http://{HOST}:{own.web_port}")
+    web = os.environ[WEB_VARIABLE]
     parts = [] if only != "all" else [key for part in graph.shared_parts(TRACKS) for key in part.writes]
     whole = [*parts, *graph.summary_part(TRACKS, sorted(chosen.every_card)).keys]
     partitioned = graph.system_part("any", TRACKS).keys

@@ -52,6 +52,17 @@ def status(folder: FolderOption = Path("cluster")) -> None:
     show(Path.cwd() / folder)
 
 
+@app.command("exec", context_settings={"ignore_unknown_options": True})
+def execute(
+    command: Annotated[list[str], typer.Argument(help="For example: duplex-bench health --port 8790")],
+    folder: FolderOption = Path("cluster"),
+) -> None:
+    """Run a command in the cluster's folder with its addresses and credentials in the environment."""
+    from duplex_bench.cli.cluster.control import run_inside
+
+    raise typer.Exit(run_inside(Path.cwd() / folder, command))
+
+
 @app.command()
 def backfill(
     folder: FolderOption = Path("cluster"),

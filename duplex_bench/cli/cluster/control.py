@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 from dataclasses import replace
 from importlib.resources import files
@@ -17,6 +18,7 @@ from duplex_bench.cli.cluster.settings import (
     LIMIT_VARIABLE,
     LOG_BUCKET_VARIABLE,
     PROFILE_VARIABLE,
+    WEB_VARIABLE,
     OwnServices,
     Runs,
     listens,
@@ -59,6 +61,7 @@ def environment(root: Path, own: OwnServices, runs: Runs) -> dict[str, str]:
     return {
         **os.environ,
         **own.environment(),
+        WEB_VARIABLE: os.environ.get(WEB_VARIABLE) or f"http://{HOST}:{own.web_port}",
         "DAGSTER_HOME": str(root),
         "DAGSTER_DISABLE_TELEMETRY": "1",
         PROFILE_VARIABLE: runs.profile,
@@ -162,6 +165,24 @@ def bring_down(root: Path) -> None:
             if name.split("-")[0] == kind:
                 processes.stop(name, STOP_SIGNALS.get(kind, signal.SIGTERM))
     console.print(f"ended: {', '.join(running) or 'nothing ran'}", highlight=False)
+
+
+def run_inside(root: Path, command: list[str]) -> int:
+    """Run a command as a process of the cluster would be run; its exit code.
+
+    Raises:
+        ValueError: no cluster was ever started here, or there is no such command.
+    """
+    runs = runs_of(root)
+    if runs is None:
+        raise ValueError(f"no cluster in {root}: `duplex-bench cluster up` starts one, --folder names another")
+    names = environment(root, own_services(root), runs)
+    program = Path(sys.executable).parent / command[0]
+    first = str(program) if program.is_file() else command[0]
+    try:
+        return subprocess.run([first, *command[1:]], cwd=root, env=names, check=False).returncode
+    except FileNotFoundError:
+        raise ValueError(f"no command {command[0]}") from None
 
 
 def show(root: Path) -> None:
