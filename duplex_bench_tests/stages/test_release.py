@@ -121,7 +121,7 @@ def test_every_score_comes_out_the_same_from_the_bundle_alone(run, bundle):
         for track, systems in (("multiparty", ("early", "silent", "twin")), ("conversation", ("early", "silent")))
         for system in systems
     )
-    by_metric = found.table.filter(~pl.col("what").is_in(["statistics", "gate intervals"]))
+    by_metric = found.table.filter(~pl.col("what").is_in(["statistics", "comparisons", "gate intervals"]))
     assert by_metric["equal"].sum() == stored
     heard = found.table.filter(what="gate intervals")
     assert heard["equal"].sum() == tables_of(bundle)["activity"].height > 0
@@ -147,6 +147,14 @@ def test_a_changed_score_is_found(bundle):
     assert not found.equal
     assert {row[0] for row in found.differing} == {changed}
     assert found.table.filter((pl.col("what") == "statistics") & (pl.col("other") > 0)).height == 1
+
+
+def test_a_changed_test_is_found(bundle):
+    """A p-value that does not follow from the scores, in a bundle whose manifest says otherwise."""
+    rewrite(bundle, "comparisons", lambda table: table.with_columns(pl.lit(0.001).alias("p")))
+    found = rescore_release(bundle)
+    assert not found.equal
+    assert set(found.table.filter(pl.col("other") > 0)["what"]) == {"comparisons"}
 
 
 def test_no_word_of_a_closed_item_and_no_place_of_the_machine_is_in_the_bundle(run, closed_bundle):

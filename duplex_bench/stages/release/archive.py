@@ -2,38 +2,80 @@
 
 import gzip
 import shutil
+import struct
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
 
 from duplex_bench.stages.release.contents import ReleaseError
 from duplex_bench.storage.archives import Allowance, ArchiveBombError
+
+# Recordings and tables are compressed as they are: deflating them again takes hours of a large run and saves nothing.
+_COMPRESSED: Final = frozenset({".flac", ".parquet"})
+_BLOCK: Final = 1 << 20
+_TAR_BLOCK: Final = 512
+_TAR_RECORD: Final = 20 * _TAR_BLOCK
+# Deflate, no flags, no time, nothing about the compressor, system not known (RFC 1952).
+_GZIP_HEAD: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 def pack(folder: Path) -> Path:
     """``<folder>.tar.gz`` with everything below one folder of the same name; it takes the place of an earlier one."""
     archive = folder.with_name(f"{folder.name}.tar.gz")
     temporary = archive.with_name(f".{archive.name}.writing")
-    with (
-        temporary.open("wb") as raw,
-        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as zipped,
-        tarfile.open(fileobj=zipped, mode="w|") as tar,
-    ):
+    with temporary.open("wb") as raw:
+        zipped = _Gzip(raw)
         for path in sorted(folder.rglob("*")):
             if path.is_file():
-                tar.add(path, f"{folder.name}/{path.relative_to(folder).as_posix()}", filter=_anonymous)
+                level = 0 if path.suffix in _COMPRESSED else 6
+                _add(zipped, path, f"{folder.name}/{path.relative_to(folder).as_posix()}", level)
+        zipped.write(bytes(2 * _TAR_BLOCK + -(zipped.size + 2 * _TAR_BLOCK) % _TAR_RECORD), 6)
+        zipped.close()
     temporary.replace(archive)
     return archive
 
 
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mtime = 0
-    member.mode = 0o644
-    return member
+def _add(zipped: "_Gzip", path: Path, name: str, level: int) -> None:
+    """One file as a member of the tar: its name and size, and nothing about who packed it or when."""
+    member = tarfile.TarInfo(name)
+    with path.open("rb") as file:
+        member.size = path.stat().st_size
+        zipped.write(member.tobuf(tarfile.PAX_FORMAT), level)
+        while block := file.read(_BLOCK):
+            zipped.write(block, level)
+    zipped.write(bytes(-member.size % _TAR_BLOCK), level)
+
+
+class _Gzip:
+    """One gzip member whose level may change as it is written, which the standard library's cannot."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._level: int | None = None
+        self._deflate = zlib.compressobj(6, zlib.DEFLATED, -zlib.MAX_WBITS)
+        self._sum = 0
+        self.size = 0
+        raw.write(_GZIP_HEAD)
+
+    def write(self, data: bytes, level: int) -> None:
+        """Add ``data``, deflated at ``level`` (0: stored)."""
+        if level != self._level:
+            # Both ends of a cut lie on whole bytes, so that another compressor can go on.
+            self._raw.write(self._deflate.flush(zlib.Z_FULL_FLUSH))
+            self._deflate = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+            self._level = level
+        self._raw.write(self._deflate.compress(data))
+        self._sum = zlib.crc32(data, self._sum)
+        self.size += len(data)
+
+    def close(self) -> None:
+        """Write the end of the stream, with sum and size."""
+        self._raw.write(self._deflate.flush(zlib.Z_FINISH))
+        self._raw.write(struct.pack("<II", self._sum, self.size & 0xFFFFFFFF))
 
 
 @contextmanager

@@ -175,6 +175,12 @@ def same_estimates(a: pl.DataFrame, b: pl.DataFrame) -> bool:
     return a.select(names).sort(names[:3]).equals(b.select(names).sort(names[:3]))
 
 
+def same_comparisons(a: pl.DataFrame, b: pl.DataFrame) -> bool:
+    """Whether two tables of comparisons hold the same numbers."""
+    keys = ["condition", "metric", "system_a", "system_b", "test"]
+    return a.select(*COMPARISONS).sort(keys).equals(b.select(*COMPARISONS).sort(keys))
+
+
 def _made(workspace: Workspace, track: Track, *, closed: bool) -> dict[str, pl.DataFrame]:
     """What the track's stimuli were made from, as far as it is ours to give."""
     if track == "multiparty":

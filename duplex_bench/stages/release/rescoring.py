@@ -22,7 +22,7 @@ from duplex_bench.stages.measured import Measured, measured
 from duplex_bench.stages.profile import Profile, parse_profile
 from duplex_bench.stages.release.archive import opened
 from duplex_bench.stages.release.check import problems
-from duplex_bench.stages.release.contents import ReleaseError, same_estimates
+from duplex_bench.stages.release.contents import ReleaseError, same_comparisons, same_estimates
 from duplex_bench.stages.release.layout import PROFILE
 from duplex_bench.stages.summary import aggregate
 from duplex_bench.stages.workspace import Workspace
@@ -78,7 +78,7 @@ def rescore_release(place: Path) -> RescoredRelease:
         for track in run.tracks:
             _check_versions(run, track)
             rows += _scores(run, track, profile, differing)
-            rows.append(_statistics(run, track, profile))
+            rows += _statistics(run, track, profile)
             rows.append(_gate(run, track, profile.gate, folder))
         return RescoredRelease(pl.DataFrame(rows, schema=SCHEMA), tuple(differing[:20]))
 
@@ -152,18 +152,22 @@ def _told(row: Mapping[str, object] | None) -> str:
     return str(row["reason"]) if row["value"] is None else f"{row['value']!r} at {row['at_s']} s"
 
 
-def _statistics(run: Run, track: Track, profile: Profile) -> dict[str, object]:
-    """Estimates and intervals from the scores as given."""
+def _statistics(run: Run, track: Track, profile: Profile) -> Iterator[dict[str, object]]:
+    """Estimates with intervals, and pairs of systems with their tests, from the scores as given."""
     scores = run[f"{track}-measurements"].select(*MEASUREMENTS)
     by_system = {str(names[0]): rows for names, rows in scores.group_by(["system"], maintain_order=True)}
     bounds = run[f"{track}-bounds"].select(*MEASUREMENTS)
     # Only its profile is used: nothing is read or written.
     here = Workspace(run.path, profile)
-    estimates, _ = aggregate(here, track, by_system, bounds if bounds.height else None)
-    given = run[f"{track}-statistics"]
-    same = same_estimates(given, estimates.frame)
-    return {"track": track, "system": "all", "what": "statistics", "equal": given.height if same else 0,
-            "other": 0 if same else given.height, "not_made": 0, "reason": None}  # fmt: skip
+    estimates, comparisons = aggregate(here, track, by_system, bounds if bounds.height else None)
+    for what, made, alike in (
+        ("statistics", estimates.frame, same_estimates),
+        ("comparisons", comparisons.frame, same_comparisons),
+    ):
+        given = run[f"{track}-{what}"]
+        same = alike(given, made)
+        yield {"track": track, "system": "all", "what": what, "equal": given.height if same else 0,
+               "other": 0 if same else max(given.height, 1), "not_made": 0, "reason": None}  # fmt: skip
 
 
 def _gate(run: Run, track: Track, gate: GateSettings, folder: Path) -> dict[str, object]:
