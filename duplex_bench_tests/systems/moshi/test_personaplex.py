@@ -125,6 +125,19 @@ torch.save({"embeddings": torch.stack(embeddings), "cache": cache}, voices / "on
 torch.save({"embeddings": torch.stack(embeddings)[..., :5], "cache": cache}, voices / "narrow.pt")
 (voices / "none.pt").write_bytes(b"nothing")
 (voices / "said.wav").write_bytes(b"RIFF")
+import wave
+def record(name, samples, rate, channels=1):
+    with wave.open(str(voices / name), "wb") as file:
+        file.setnchannels(channels); file.setsampwidth(2); file.setframerate(rate)
+        file.writeframes((samples * 32767).astype("<i2").tobytes())
+voice = np.clip(0.2 * np.random.default_rng(8).standard_normal(24_000), -1, 1)
+record("recorded.wav", voice, 24_000)
+record("softer.wav", voice / 2, 24_000)
+record("other.wav", voice[::-1], 24_000)
+record("quick.wav", voice[::2], 12_000)
+record("stereo.wav", np.repeat(voice, 2), 24_000, 2)
+record("silent.wav", voice * 0, 24_000)
+record("short.wav", voice[:2_400], 24_000)
 voiced = PersonaPlex(greedy("one.pt"))
 replayed = talk(voiced)
 stepper.reset(3, {})
@@ -136,8 +149,28 @@ stepper.force(frames, spoken_from=10**6)
 stepped = [stepper.step(unit)[0] for unit in units]
 told["voice_same"] = replayed == stepped
 told["voice_matters"] = replayed != made
+# A recording: the same tokens as its frames at -24 LUFS, forced one by one; the level it was recorded at is nothing.
+from duplex_bench.systems.adapters.mimi_models.loudness import at_loudness
+loud = at_loudness(np.round(voice * 32767).astype(np.int16) / 32768, 24_000, -24.0)
+loud = np.concatenate([loud, np.zeros(-len(loud) % 1920, np.float32)]).reshape(-1, 1920)
+shown = stepper.codes_of(loud)
+R = shown.shape[1]
+stepper.reset(3, {})
+n_held, tones = n_text + len(row), torch.tensor(TONE)[:, None].expand(-1, R)
+frames = ForcedFrames([3] * R + text[:n_held], torch.cat([shown, torch.tensor(mine[:n_held]).T], dim=1),
+                      torch.cat([tones, torch.tensor(theirs[:n_held]).T], dim=1))
+stepper.heard(user)
+stepper.force(frames, spoken_from=10**6)
+by_hand = [stepper.step(unit)[0] for unit in units]
+recorded = {name: talk(PersonaPlex(greedy(name))) for name in ("recorded.wav", "softer.wav", "other.wav", "quick.wav")}
+told["recorded_frames"] = R
+told["recorded_same"] = recorded["recorded.wav"] == by_hand
+told["recorded_level_is_nothing"] = recorded["softer.wav"] == recorded["recorded.wav"]
+told["recorded_matters"] = recorded["other.wav"] != recorded["recorded.wav"] != made
+told["recorded_at_another_rate"] = len(recorded["quick.wav"])
 told["refused"] = {}
-for name in ("narrow.pt", "none.pt", "said.wav", "../voices/one.pt", "NATF0.pt"):
+for name in ("narrow.pt", "none.pt", "said.wav", "../voices/one.pt", "NATF0.pt", "stereo.wav", "silent.wav",
+             "short.wav"):
     try:
         voiced.new_session().open(OpenRequest(1, "x", Prompt(voice=name)))
     except ValueError as error:
@@ -222,9 +255,20 @@ def test_voices_that_cannot_be_are_refused(grid):
     assert {kind for kind, _, _ in told.values()} == {"UnsupportedError"}
     assert "(n, 1, 1, 64)" in told["narrow.pt"][2]
     assert "cannot be read" in told["none.pt"][2]
-    assert "LUFS" in told["said.wav"][2]
+    assert "voice said.wav cannot be used" in told["said.wav"][2]
+    assert "2 channels" in told["stereo.wav"][2]
+    assert "silent" in told["silent.wav"][2]
+    assert "at least 0.4 s" in told["short.wav"][2]
     for name in ("../voices/one.pt", "NATF0.pt"):
-        assert "there are: narrow.pt, none.pt, one.pt" in told[name][2]
+        assert "there are: narrow.pt, none.pt, one.pt, other.wav" in told[name][2]
+
+
+def test_a_recorded_voice_is_brought_to_the_vendors_level_and_shown_frame_by_frame(grid):
+    assert grid["recorded_frames"] == 13
+    assert grid["recorded_same"]
+    assert grid["recorded_level_is_nothing"]
+    assert grid["recorded_matters"]
+    assert grid["recorded_at_another_rate"] == grid["compared"] // 9 + 1
 
 
 def test_it_conforms(personaplex):

@@ -19,7 +19,7 @@ from duplex_bench.systems.adapters.mimi_models import grid, tiny
 from duplex_bench.systems.adapters.mimi_models.personaplex_checkpoint import load_personaplex
 from duplex_bench.systems.adapters.mimi_models.session import Begun, FrameSession, HeldTalk, held, sampling_of
 from duplex_bench.systems.adapters.mimi_models.stepper import ForcedFrames, Stepper, quiet_compiler
-from duplex_bench.systems.adapters.mimi_models.voice_prompt import load_voice, replay
+from duplex_bench.systems.adapters.mimi_models.voice_prompt import Recording, load_voice, shown_frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,12 +122,18 @@ class PersonaPlex:
         voice = self.settings.voice if request.prompt.voice is None else request.prompt.voice
         shown = load_voice(self.voices, voice, stepper) if voice and self.voices is not None else None
         text = [grid.PAD] * SPACER_FRAMES + stepper.encode(wrapped(persona)) + [grid.PAD] * SPACER_FRAMES
-        n_before = len(text) + (0 if shown is None else len(shown) + 1)
+        # A vendor's voice ends with a frame that is not among those that are read again.
+        n_shown = 0 if shown is None else len(shown) + (not isinstance(shown, Recording))
+        n_before = len(text) + n_shown
         if n_before >= stepper.loaded.context_frames:
-            raise UnsupportedError(f"a preamble of {n_before} frames does not fit the context: shorten the persona")
+            raise UnsupportedError(
+                f"a preamble of {n_before} frames does not fit the context: shorten persona or voice"
+            )
         talk = self._talk(request, n_before)
-        first = None if shown is None else replay(shown, stepper)
-        stepper.force(self._frames(first, text, talk), spoken_from=len(text) - (first is None))
+        tone = stepper.torch.tensor(TONE, device=stepper.device)[:, None]
+        first = None if shown is None else shown_frames(shown, tone, stepper)
+        n_first = 0 if first is None else len(first)
+        stepper.force(self._frames(first, text, talk), spoken_from=n_first + len(text) - 1)
         n_talk = 0 if talk is None else len(talk.text)
         return Begun(n_before + n_talk, True, () if talk is None else talk.warnings)
 
@@ -145,7 +151,7 @@ class PersonaPlex:
         return held(part, self.stepper, n_before)
 
     def _frames(self, first: ForcedFrames | None, text: list[int], talk: HeldTalk | None) -> ForcedFrames:
-        """The frame that the voice ends with if there is one, the preamble, the history."""
+        """The frames of a voice that are still to be shown, the preamble, the history."""
         torch, device = self.stepper.torch, self.stepper.device
         silence, tone = (torch.tensor(codes, device=device)[:, None] for codes in (SILENCE, TONE))
         own, heard = [silence.expand(-1, len(text))], [tone.expand(-1, len(text))]
