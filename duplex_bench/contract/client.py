@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from duplex_bench.contract import codec, messages
 from duplex_bench.contract.types import (
+    InvalidOutputError,
     OpenRequest,
     Out,
     RemoteSystemError,
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     Samples = npt.NDArray[np.float32]
 
 
+_ANSWERS = {"hello": "spec", "open": "opened", "step": "outs", "close": "closed", "shutdown": "bye"}
+
+
 @dataclass(frozen=True)
 class Timeouts:
     """How long a worker may take to answer before it counts as dead (all ours)."""
@@ -36,6 +40,12 @@ class Timeouts:
     connect_s: float = 10.0
     open_s: float = 600.0
     step_s: float = 120.0
+
+
+def _field(reply: dict[str, Any], name: str) -> Any:
+    if name not in reply:
+        raise codec.CodecError(f"the answer {reply.get('kind')!r} has no {name!r}: it has {sorted(reply)}")
+    return reply[name]
 
 
 class RemoteSystem:
@@ -60,8 +70,8 @@ class RemoteSystem:
         self._connection: socket.socket | None = None
         self.connections = 0
         reply, _ = self.request({"kind": "hello"}, (), self.timeouts.open_s)
-        self._spec = messages.unpack_spec(reply["spec"])
-        self.worker_pid = int(reply["pid"])
+        self._spec = messages.unpack_spec(_field(reply, "spec"))
+        self.worker_pid = int(_field(reply, "pid"))
 
     @property
     def spec(self) -> Spec:
@@ -100,6 +110,8 @@ class RemoteSystem:
         Raises:
             TransportError: The worker is gone, or does not answer in time.
             UnsupportedError, RemoteSystemError: What the system raised.
+            InvalidOutputError: It gave back what the contract rules out.
+            CodecError: The answer is none of this contract.
         """
         try:
             connection = self._connected()
@@ -131,7 +143,13 @@ class RemoteSystem:
                     f"{message or 'out of memory'}: give the worker more memory (environment.memory_limit_gb, if the "
                     "card sets it), or run a smaller model"
                 )
+            if reply.get("type") == InvalidOutputError.__name__:
+                raise InvalidOutputError(message)
             raise RemoteSystemError(f"{reply.get('type')}: {message}")
+        wanted = _ANSWERS[header["kind"]]
+        if reply.get("kind") != wanted:
+            self.disconnect()
+            raise codec.CodecError(f"{header['kind']!r} is answered with {wanted!r}, not with {reply.get('kind')!r}")
         return reply, out_arrays
 
     def _connected(self) -> socket.socket:
@@ -180,7 +198,7 @@ class RemoteSession:
         if self._is_lost:
             raise TransportError("the session was lost with its worker: open another")
         reply, arrays = self.system.request({"kind": "step"}, [unit], self.system.timeouts.step_s)
-        return messages.unpack_outs(reply["outs"], arrays)
+        return messages.unpack_outs(_field(reply, "outs"), arrays)
 
     def close(self) -> SessionStats:
         """End the session; empty statistics if it was never opened, or was lost with its worker."""
@@ -191,7 +209,7 @@ class RemoteSession:
             self._stats = SessionStats(warnings=("the session was lost with its worker",))
         if self._stats is None:
             reply, _ = self.system.request({"kind": "close"}, (), self.system.timeouts.open_s)
-            self._stats = messages.unpack_stats(reply["stats"])
+            self._stats = messages.unpack_stats(_field(reply, "stats"))
         return self._stats
 
     @property

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duplex_bench.contract.returned import plain_number
 from duplex_bench.contract.types import TransportError
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def encode(header: dict[str, Any], arrays: Sequence[npt.NDArray[np.float32]] = (
     if any(array.ndim != 1 for array in flat):
         raise CodecError("arrays in a message are one-dimensional")
     # NaN is not JSON; in a header it would be a fault of the caller.
-    text = json.dumps({**header, "version": VERSION, "arrays": [len(array) for array in flat]}, allow_nan=False)
+    whole = {**header, "version": VERSION, "arrays": [len(array) for array in flat]}
+    text = json.dumps(whole, allow_nan=False, default=plain_number)
     head = text.encode()
     payload = b"".join(array.tobytes() for array in flat)
     _check_sizes(len(head), len(payload))

@@ -5,6 +5,7 @@ Runs inside foreign environments: standard library and numpy >= 1.24 only, Pytho
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
@@ -24,6 +25,10 @@ Capability = Literal[
 OUT_KINDS: frozenset[str] = frozenset(get_args(OutKind))
 STATES: frozenset[str] = frozenset(get_args(State))
 CAPABILITIES: frozenset[str] = frozenset(get_args(Capability))
+_WHOLE = (
+    "in_rate_hz", "out_rate_hz", "unit_in_samples", "unit_out_samples", "prime_units", "flush_units",
+    "model_shift_units",
+)  # fmt: skip
 
 
 class UnsupportedError(ValueError):
@@ -38,11 +43,13 @@ class RemoteSystemError(RuntimeError):
     """The system itself raised an error inside its worker; the message names the type and text of that error."""
 
 
-# What the code of a system may plausibly raise. BaseExceptions (Ctrl-C, exit) always pass through.
-SYSTEM_ERRORS: tuple[type[Exception], ...] = (
-    ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError, MemoryError,
-    NameError, OSError, RuntimeError, StopIteration, TypeError, ValueError,
-)  # fmt: skip
+class InvalidOutputError(ValueError):
+    """The system gave back something that its spec or the contract rules out; refused, never repaired."""
+
+
+# What the code of a system may raise: anything. Its packages have exceptions of their own, which nobody can list, and
+# one that passes through ends a worker, or the batch. BaseExceptions (Ctrl-C, exit) do pass through.
+SYSTEM_ERRORS: tuple[type[Exception], ...] = (Exception,)
 
 
 @dataclass(frozen=True)
@@ -75,6 +82,19 @@ class Spec:
     capabilities: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        for name in _WHOLE:
+            value = getattr(self, name)
+            if (isinstance(value, bool) or not isinstance(value, int)) and (name, value) != ("unit_out_samples", None):
+                raise ValueError(f"spec: {name} is a whole number, got {value!r}")
+        if not isinstance(self.lockstep, bool):
+            raise ValueError(f"spec: lockstep is True or False, got {self.lockstep!r}")
+        given: Any = self.capabilities
+        if isinstance(given, str):
+            raise ValueError(f"spec: capabilities is a set of names, got {given!r}: write frozenset({{{given!r}}})")
+        context_s = self.context_s
+        if context_s is not None and (not isinstance(context_s, (int, float)) or not 0 < context_s < math.inf):
+            raise ValueError(f"spec: context_s is a number of seconds, or None, got {context_s!r}")
+        object.__setattr__(self, "capabilities", frozenset(self.capabilities))
         if min(self.in_rate_hz, self.out_rate_hz, self.unit_in_samples) <= 0:
             raise ValueError("spec: in_rate_hz, out_rate_hz and unit_in_samples must be positive")
         if self.unit_out_samples is not None and self.unit_out_samples <= 0:
@@ -86,7 +106,6 @@ class Spec:
         unknown = self.capabilities - CAPABILITIES
         if unknown:
             raise ValueError(f"spec: unknown capabilities {sorted(unknown)}; known are {sorted(CAPABILITIES)}")
-        object.__setattr__(self, "capabilities", frozenset(self.capabilities))
 
     @property
     def unit_s(self) -> float:

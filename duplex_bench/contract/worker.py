@@ -19,10 +19,12 @@ import resource
 import socket
 import sys
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from duplex_bench.contract import codec, messages, telling
-from duplex_bench.contract.types import SYSTEM_ERRORS, TransportError, UnsupportedError
+from duplex_bench.contract.returned import checked_outs, checked_session, checked_stats, checked_system
+from duplex_bench.contract.types import SYSTEM_ERRORS, InvalidOutputError, TransportError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
     from duplex_bench.contract.types import Session, System
 
     Reply = tuple[dict[str, Any], list[npt.NDArray[np.float32]]]
+
+
+_SHOWN_CALLS = 3
 
 
 def load_factory(path: str) -> Callable[..., System]:
@@ -98,13 +103,13 @@ class Worker:
         if kind == "step":
             if self.session is None:
                 raise UnsupportedError("step before open")
-            outs, out_arrays = messages.pack_outs(self.session.step(arrays[0]))
+            outs, out_arrays = messages.pack_outs(checked_outs(self.session.step(arrays[0])))
             return {"kind": "outs", "outs": outs}, out_arrays
         if kind == "hello":
             return {"kind": "spec", "spec": messages.pack_spec(self.system.spec), "pid": os.getpid()}, []
         if kind == "open":
             self._drop_session()
-            session = self.system.new_session()
+            session = checked_session(self.system.new_session())
             session.open(messages.unpack_request(header["request"], arrays))
             self.session = session
             return {"kind": "opened"}, []
@@ -112,7 +117,7 @@ class Worker:
             if self.session is None:
                 raise UnsupportedError("close before open")
             closing, self.session = self.session, None
-            stats = closing.close()
+            stats = checked_stats(closing.close())
             self.told.closed(stats)
             return {"kind": "closed", "stats": messages.pack_stats(stats)}, []
         if kind == "shutdown":
@@ -128,12 +133,34 @@ class Worker:
 
 
 def _error(error: BaseException) -> dict[str, Any]:
+    # What the contract itself refuses says where already.
+    where = "" if isinstance(error, (UnsupportedError, InvalidOutputError, codec.CodecError)) else _place(error)
     return {
         "kind": "error",
         "type": type(error).__name__,
-        "message": str(error)[:10_000],
+        "message": f"{str(error)[:10_000]}{where}",
         "unsupported": isinstance(error, UnsupportedError),
     }
+
+
+def _place(error: BaseException) -> str:
+    """Where in the system's code ``error`` was raised: the last calls that are not ours, outermost first."""
+    own = os.path.dirname(__file__)  # noqa: PTH120 (a folder inside a zip)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((own, "<"))]
+    calls = [f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames[-_SHOWN_CALLS:]]  # noqa: PTH119
+    return f" ({', '.join(calls)})" if calls else ""
+
+
+def _why_not_made(error: Exception, factory: str) -> str:
+    """What to say of a system that could not be made: the error, where, and what to do if that is plain."""
+    remedy = ""
+    if isinstance(error, MemoryError):
+        remedy = ": give it more memory (environment.memory_limit_gb, if the card sets it), or a smaller model"
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        remedy = f": install it into the environment of {sys.executable}"
+        if error.name == factory.partition(":")[0].partition(".")[0]:
+            remedy = ": name the folder of that module in the card's environment.python_path"
+    return f"{type(error).__name__}: {error}{_place(error)}{remedy}"
 
 
 def end_with_parent() -> None:
@@ -159,9 +186,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         resource.setrlimit(resource.RLIMIT_DATA, (options.memory_limit_bytes, options.memory_limit_bytes))
     with telling.telling() as told:
         try:
-            system = load_factory(options.factory)(json.loads(options.settings))
+            system = checked_system(load_factory(options.factory)(json.loads(options.settings)))
         except SYSTEM_ERRORS as error:
-            sys.stderr.write(f"{options.factory}: {type(error).__name__}: {error}\n")
+            sys.stderr.write(f"{options.factory}: {_why_not_made(error, options.factory)}\n")
             told.failed(error)
             return 2
         told.started(options.factory)

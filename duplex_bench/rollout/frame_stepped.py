@@ -10,8 +10,10 @@ import numpy.typing as npt
 
 from duplex_bench.audio.resample import resample
 from duplex_bench.audio.time import to_samples
+from duplex_bench.contract.returned import checked_outs, checked_session, checked_stats
 from duplex_bench.contract.types import (
     SYSTEM_ERRORS,
+    InvalidOutputError,
     OpenRequest,
     Session,
     SessionStats,
@@ -21,7 +23,7 @@ from duplex_bench.contract.types import (
 )
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live, followed
-from duplex_bench.rollout.outputs import DeclaredLatency, InvalidOutputError, TimedOut, check_lockstep, timed
+from duplex_bench.rollout.outputs import DeclaredLatency, TimedOut, check_lockstep, timed
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.playback import Samples
 
@@ -88,10 +90,10 @@ class _Run:
         """Run the whole session; never raises for what the system does."""
         session: Session | None = None
         try:
-            session = self._timed(system.new_session)
+            session = checked_session(self._timed(system.new_session))
             self._timed(session.open, request)
             self._stream(session, heard)
-            self._log_close(self._timed(session.close))
+            self._log_close(checked_stats(self._timed(session.close)))
         except (UnsupportedError, InvalidOutputError) as error:
             outcome, reason = Outcome.REFUSED, str(error)
         except _SystemReportedError as error:
@@ -124,9 +126,7 @@ class _Run:
                 self._take(output)
 
     def _step(self, session: Session, unit: Samples) -> list[TimedOut]:
-        outs = self._timed(session.step, unit)
-        if not isinstance(outs, list):
-            raise InvalidOutputError(f"step returns a list of outputs, the system returned {type(outs).__name__}")
+        outs = checked_outs(self._timed(session.step, unit))
         outputs = [timed(out, self.calls, self.spec, self.latency) for out in outs]
         check_lockstep(outputs, self.spec)
         self.calls += 1

@@ -20,11 +20,17 @@ from duplex_bench.contract.push import (
     RateLimitedError,
     RefusedError,
 )
-from duplex_bench.contract.types import SYSTEM_ERRORS, OpenRequest, SessionStats, Spec, UnsupportedError
+from duplex_bench.contract.types import (
+    SYSTEM_ERRORS,
+    InvalidOutputError,
+    OpenRequest,
+    SessionStats,
+    Spec,
+    UnsupportedError,
+)
 from duplex_bench.records.outcome import SCORED_OUTCOMES, Outcome
 from duplex_bench.rollout.barge_in import barge_in_events
 from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, check_live, followed
-from duplex_bench.rollout.outputs import InvalidOutputError
 from duplex_bench.rollout.pacing import Lateness, PacingRule, idle_timer, violation, wait_until
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.playback import Samples

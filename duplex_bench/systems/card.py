@@ -59,20 +59,16 @@ class Environment(BaseModel):
 
     @model_validator(mode="after")
     def _named_as_its_kind_needs(self) -> Self:
+        needs = {"interpreter": "python", "command": "command", "image": "image"}
+        for key, kind in needs.items():
+            if getattr(self, key) and self.kind != kind:
+                raise ValueError(f"environment.{key}: belongs to kind {kind!r}, and kind is {self.kind!r}")
         if self.kind == "python" and self.interpreter is None and self.lock is None:
-            raise ValueError("environment.interpreter: kind 'python' needs one, or a lock to make one from")
-        if self.kind != "python" and self.interpreter is not None:
-            raise ValueError(
-                f"environment.interpreter: belongs to kind 'python', and kind is {self.kind!r}: add kind = \"python\""
-            )
-        if (self.kind == "command") != bool(self.command):
-            raise ValueError(
-                f"environment.command: kind 'command' needs one, other kinds have none, and kind is {self.kind!r}"
-            )
-        if (self.kind == "image") != (self.image is not None):
-            raise ValueError(
-                f"environment.image: kind 'image' needs one, other kinds have none, and kind is {self.kind!r}"
-            )
+            raise ValueError("environment: kind 'python' needs an interpreter, or a lock to make one from")
+        if self.kind == "command" and not self.command:
+            raise ValueError("environment: kind 'command' needs a command, as [\"node\", \"{card_folder}/mine.mjs\"]")
+        if self.kind == "image" and not self.image:
+            raise ValueError("environment: kind 'image' needs an image")
         if self.kind == "none" and (self.python_path or self.lock or self.memory_limit_gb):
             raise ValueError("environment: python_path, lock and memory_limit_gb belong to a kind other than 'none'")
         if not self.container_tool:

@@ -14,16 +14,20 @@ from typing import Final
 from duplex_bench.contract.archive import sources_archive
 from duplex_bench.contract.client import Timeouts
 from duplex_bench.contract.push import PushSystem
+from duplex_bench.contract.returned import checked_system
 from duplex_bench.contract.types import SYSTEM_ERRORS, System
 from duplex_bench.contract.worker import load_factory
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.interpreters import fault_of
 from duplex_bench.systems.virtual_environments import made_interpreter
 from duplex_bench.systems.workers import Launch, SystemStartError, WorkerCommand, WorkerSystem, plain_launch
 
 INSIDE_VARIABLE: Final = "DUPLEX_BENCH_INSIDE_IMAGE"
 """The image that this process itself runs in: a system of that image is started here, not by a container tool."""
 CACHE_FOLDER: Final = Path(".cache/duplex_bench")
+_KEYS: Final = {"none": "kind", "python": "interpreter", "command": "command", "image": "container_tool"}
+_DOCS: Final = "docs/session-contract.md"
 _OWN: Final = "duplex_bench."
 
 
@@ -49,6 +53,9 @@ def worker_command(card: SystemCard, cache_folder: Path = CACHE_FOLDER) -> Worke
     missing = not_set_up(card, cache_folder)
     if missing is not None:
         raise SystemStartError(missing)
+    absent = [entry for entry in environment.python_path if not Path(entry).exists()]
+    if absent:
+        raise SystemStartError(f"environment.python_path: {absent[0]} is not there: a path is seen from the card")
     archives = [str(contract_archive(cache_folder))]
     module = card.adapter.partition(":")[0]
     if module.startswith(_OWN):
@@ -62,6 +69,8 @@ def worker_command(card: SystemCard, cache_folder: Path = CACHE_FOLDER) -> Worke
         adapter=card.adapter,
         settings=json.dumps(card.settings),
         memory_limit_bytes=None if limit_gb is None else int(limit_gb * 1e9),
+        title=f"image {environment.image}" if environment.kind == "image" else "",
+        key=f"environment.{_KEYS[environment.kind]}",
     )
 
 
@@ -106,9 +115,17 @@ def open_system(
         try:
             factory = load_factory(card.adapter)
             settings = dict(card.settings)
-            system = factory(settings, store=store) if card.uses_cache else factory(settings)
+            system = checked_system(factory(settings, store=store) if card.uses_cache else factory(settings))
         except SYSTEM_ERRORS as error:
-            raise SystemStartError(f"system {card.name}: {card.adapter}: {type(error).__name__}: {error}") from error
+            remedy = ""
+            if (
+                isinstance(error, ModuleNotFoundError)
+                and error.name == card.adapter.partition(":")[0].partition(".")[0]
+            ):
+                remedy = ": a card without [environment] names a module of this Python; one beside the card needs "
+                remedy += 'kind = "python", an interpreter and python_path = ["."]'
+            told = f"{card.adapter}: {type(error).__name__}: {error}{remedy}"
+            raise SystemStartError(f"system {card.name}: {told}") from error
         yield system
         return
     environment = card.environment
@@ -119,6 +136,16 @@ def open_system(
     try:
         worker = WorkerSystem(worker_command(card, cache_folder), timeouts, environment.start_timeout_s, launch)
     except SystemStartError as error:
-        raise SystemStartError(f"system {card.name}: {error}") from error
+        raise SystemStartError(f"system {card.name}: {_plainer(card, error)}") from error
     with worker:
         yield worker
+
+
+def _plainer(card: SystemCard, error: SystemStartError) -> str:
+    """What ``error`` says, or what lies below it if that can be told."""
+    environment = card.environment
+    if environment.kind == "python" and environment.interpreter is not None:
+        return fault_of(environment.interpreter) or str(error)
+    if environment.kind == "command":
+        return f"{error} (a command is handed --settings JSON and --socket PATH and serves there: {_DOCS})"
+    return str(error)

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.interpreters import NoPythonError, look_at
 
 _DIGEST_CHARS: Final = 16
 _TOLD_CHARS: Final = 3000
 # Written last: a folder without it was left half made.
 _COMPLETE: Final = "duplex-bench-complete.json"
-_OLDEST_PYTHON: Final = (3, 10)
-_FACTS: Final = "import json, sys; print(json.dumps([sys.version_info[:3], sys.implementation.name]))"
 
 
 class EnvironmentSetupError(ValueError):
@@ -121,14 +120,12 @@ def _alone(path: Path, say: Callable[[str], None]) -> Iterator[None]:
 
 def _version_of(python: str) -> str:
     try:
-        told = subprocess.run([python, "-c", _FACTS], capture_output=True, text=True, check=True, timeout=60).stdout
-        (major, minor, patch), implementation = json.loads(told)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise EnvironmentSetupError(f"{python!r} is no Python that can be run: name one with --python") from error
-    version = f"{major}.{minor}.{patch}"
-    if (major, minor) < _OLDEST_PYTHON or implementation != "cpython":
-        raise EnvironmentSetupError(f"{python!r} is {implementation} {version}: CPython 3.10 or newer is needed")
-    return version
+        found = look_at(python)
+    except NoPythonError as error:
+        raise EnvironmentSetupError(f"{error}: name one with --python") from error
+    if found.is_old or found.implementation != "cpython":
+        raise EnvironmentSetupError(f"{python!r} is {found.title}: CPython 3.10 or newer is needed")
+    return ".".join(map(str, found.version))
 
 
 def _run(command: list[str], what: str) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from duplex_bench.contract.client import RemoteSession, RemoteSystem, Timeouts
-from duplex_bench.contract.types import Spec, TransportError
+from duplex_bench.contract.types import RemoteSystemError, Spec, TransportError
 from duplex_bench.systems.worker_output import WorkerOutput
 
 START_TIMEOUT_S: Final = 600.0
@@ -57,6 +57,7 @@ class WorkerCommand:
 
     In its words ``{socket_folder}`` stands for the folder of the worker's socket, ``{python_path}`` for the whole
     import path, and the word ``{mounts}`` for ``--volume`` options that show a container every entry of that path.
+    Messages call it ``title`` (the command by default), and name ``key`` as what to correct in the card.
     """
 
     command: tuple[str, ...]
@@ -64,11 +65,13 @@ class WorkerCommand:
     adapter: str
     settings: str
     memory_limit_bytes: int | None = None
+    title: str = ""
+    key: str = "environment.interpreter"
 
     @property
     def interpreter(self) -> str:
         """What is started, as messages name it."""
-        return " ".join(self.command)
+        return self.title or " ".join(self.command)
 
     def words(self, socket_path: Path, launch: LaunchContext) -> list[str]:
         """The whole command line."""
@@ -172,8 +175,8 @@ class WorkerSystem:
         except OSError as error:
             self._launched.close()
             raise SystemStartError(
-                f"interpreter {command.interpreter!r} cannot be started ({error.strerror}): make its environment, "
-                "or correct the card's environment.interpreter"
+                f"{command.key} {command.interpreter!r} cannot be started ({error.strerror}): install or make it, or "
+                f"correct {command.key} in the card"
             ) from error
         self._output = WorkerOutput(self._process.stderr)
         self._wait_until_served(address)
@@ -181,6 +184,9 @@ class WorkerSystem:
             return RemoteSystem(address, self.timeouts, self._last_words)
         except TransportError as error:
             raise SystemStartError(f"the worker of {command.adapter} was lost at its start: {error}") from error
+        except (RemoteSystemError, ValueError) as error:
+            told = f"the worker of {command.adapter} under {command.interpreter} did not tell its spec: {error}"
+            raise SystemStartError(told) from error
 
     def _wait_until_served(self, address: Path) -> None:
         process = self._process

@@ -143,10 +143,13 @@ QUEUED = Spec(8000, 8000, 160, capabilities=frozenset({"seedable"}))
 LIMITED = Spec(8000, 8000, 160, 160, lockstep=True, context_s=60.0)
 
 CASES = [
+    ({}, Spec(1, 24_000, 1), "the spec can be run", "in_rate_hz is 1: give 4000 to 192000 Hz"),
+    ({}, Spec(8000, 8000, 1), "the spec can be run", "a unit of 0.000125 s: give 0.001 to 10 s"),
+    ({}, Spec(8000, 8000, 160, prime_units=100_000), "the spec can be run", "are 2000 s: at most 60 s"),
     ({"step": two_frames}, SPEC, "outputs keep the spec", "two audio frames"),
     ({"step": wrong_length}, SPEC, "outputs keep the spec", "159 samples"),
     ({"step": not_a_number}, SPEC, "outputs keep the spec", "NaN"),
-    ({"step": none}, SPEC, "outputs keep the spec", "NoneType"),
+    ({"step": none}, SPEC, "outputs keep the spec", "returned None"),
     ({"step": changes_its_input}, SPEC, "leaves its input alone", "copy"),
     ({"step": takes_anything}, SPEC, "refuses a partial unit", "159"),
     ({"step": takes_anything}, SPEC, "refuses what is not finite", "NaN"),

@@ -195,7 +195,7 @@ def test_silence_where_nothing_is_due_is_completed(scripted):
         (Out("audio", 0, pcm=np.array([np.nan], dtype=np.float32)), "NaN"),
         (Out("audio", 0, pcm=np.ones((2, 2), dtype=np.float32)), "shape"),
         (Out("audio", 0, pcm=np.ones(2)), "float32"),
-        (Out("audio", 0), "none"),
+        (Out("audio", 0), "None"),
         (Out("audio", 5, pcm=tone(3)), "not yet fed"),
         (Out("audio", 0, pcm=tone(3), available_s=-0.5), "before unit"),
         (Out("song", 0), "kind"),

@@ -45,7 +45,7 @@ def card(more="", **changes):
         (card("[settings]\nx = nan"), "settings.x: nan stands there; write text, a number"),
         (card("[settings.x]\ny = 1"), "settings.x: {'y': 1} stands there; write text, a number"),
         (card('[environment]\nkind = "pyhton"'), "did you mean 'python'?"),
-        (card('[environment]\ninterpreter = "python3"'), 'add kind = "python"'),
+        (card('[environment]\ninterpreter = "python3"'), "belongs to kind 'python', and kind is 'none'"),
         (card(f"[environment]\n{PYTHON}\nstep_timeout_s = inf"), "a number that is not inf or nan"),
         (card('[environment]\nkind = "command"\ncommand = ["node", "{cardfolder}/x"]'), "write {card_folder}"),
         (card(f"[environment]\n{PYTHON}", driver='"realtime"'), "is driven in this process"),

@@ -4,9 +4,31 @@ from typing import Any, Final
 
 import numpy as np
 
-from duplex_bench.contract.types import HistoryPart, OpenRequest, Prompt, Spec, UnsupportedError
-from duplex_bench.rollout.outputs import DeclaredLatency, InvalidOutputError, check_lockstep, timed
+from duplex_bench.contract.returned import checked_outs
+from duplex_bench.contract.types import HistoryPart, InvalidOutputError, OpenRequest, Prompt, Spec, UnsupportedError
+from duplex_bench.rollout.outputs import DeclaredLatency, check_lockstep, timed
 from duplex_bench.systems.probes.bench import Bench, NotApplicableError, Rule, Said, content, feed, request
+
+RATES_HZ: Final = (4_000, 192_000)
+UNIT_S: Final = (0.001, 10.0)
+LONGEST_HIDDEN_S: Final = 60.0
+"""What a spec may plausibly say (ours): outside of it a run would take hours, or nothing could be heard."""
+
+
+def spec_can_be_run(bench: Bench) -> Said:
+    """Rates, unit, priming and flushing are such as audio has."""
+    spec = bench.system.spec
+    for name in ("in_rate_hz", "out_rate_hz"):
+        if not RATES_HZ[0] <= getattr(spec, name) <= RATES_HZ[1]:
+            yield f"spec.{name} is {getattr(spec, name)}: give {RATES_HZ[0]} to {RATES_HZ[1]} Hz"
+    if not UNIT_S[0] <= spec.unit_s <= UNIT_S[1]:
+        yield (
+            f"spec.unit_in_samples is {spec.unit_in_samples}, a unit of {spec.unit_s:g} s: give {UNIT_S[0]:g} to "
+            f"{UNIT_S[1]:g} s, the model's own step"
+        )
+    hidden_s = (spec.prime_units + spec.flush_units) * spec.unit_s
+    if hidden_s > LONGEST_HIDDEN_S:
+        yield f"spec.prime_units and flush_units are {hidden_s:g} s: at most {LONGEST_HIDDEN_S:g} s"
 
 
 def outputs_keep_the_spec(bench: Bench) -> Said:
@@ -15,10 +37,8 @@ def outputs_keep_the_spec(bench: Bench) -> Said:
     session = bench.session()
     for call, unit in enumerate(bench.units):
         outs: Any = session.step(unit)
-        if not isinstance(outs, list):
-            yield f"step returned {type(outs).__name__}: return a list of Out"
-            break
         try:
+            checked_outs(outs)
             check_lockstep([timed(out, call, spec, DeclaredLatency()) for out in outs], spec)
         except InvalidOutputError as error:
             yield f"call {call}: {error}"
@@ -160,7 +180,9 @@ def keeps_forced_history(bench: Bench) -> Said:
                 return
 
 
+FIRST: Final = Rule("the spec can be run", "must", spec_can_be_run)
 RULES: Final = (
+    FIRST,
     Rule("outputs keep the spec", "must", outputs_keep_the_spec),
     Rule("counts its units", "must", counts_its_units),
     Rule("leaves its input alone", "must", leaves_its_input_alone),
