@@ -119,8 +119,24 @@ def test_a_command_inside_has_the_clusters_addresses_folder_and_exit_code(tmp_pa
         CliRunner().invoke(app, ["cluster", "exec", "no-such-program"], catch_exceptions=False)
 
 
+def test_commands_work_with_a_cluster_of_several_machines_by_the_environment_alone(tmp_path, monkeypatch):
+    for name in (settings.WEB_VARIABLE, settings.DATA_VARIABLE, settings.PROFILE_VARIABLE, settings.LIMIT_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="set DUPLEX_BENCH_WEB, DUPLEX_BENCH_STORE"):
+        control.environment_of_commands(tmp_path, settings.Runs("lab", 2))
+    given = {settings.WEB_VARIABLE: "http://web:3000", "DUPLEX_BENCH_STORE": "s3://b", settings.DATA_VARIABLE: "/bench"}
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    made = control.environment_of_commands(tmp_path, settings.Runs("lab", 2))
+    assert {name: made[name] for name in given} == given
+    assert (made[settings.PROFILE_VARIABLE], made[settings.LIMIT_VARIABLE]) == ("lab", "2")
+    # Nothing was made up beside what is named.
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_card_that_is_new_since_the_start_is_named_with_the_remedy(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    settings.own_services(tmp_path)
     settings.note_runs(tmp_path, settings.Runs("demo", 2, ("never-speak",)))
     assert settings.runs_of(tmp_path).systems == ("never-speak",)
     words = ["cluster", "backfill", "--folder", ".", "-s", "always-speak"]

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 
 from duplex_bench.cli import graph
-from duplex_bench.cli.cluster.control import environment
-from duplex_bench.cli.cluster.settings import WEB_VARIABLE, Runs, own_services, runs_of
+from duplex_bench.cli.cluster.control import environment_of_commands
+from duplex_bench.cli.cluster.settings import DATA_VARIABLE, WEB_VARIABLE, Runs, runs_of
 from duplex_bench.cli.console import console, error_console
 from duplex_bench.cli.run import TRACKS, choose
 from duplex_bench.stages.due import due, known_only
@@ -37,8 +37,9 @@ def launch(root: Path, runs: Runs, systems: Sequence[str], only: str, wait: bool
     there = runs_of(root)
     if there is not None and there != runs:
         raise ValueError(f"this cluster runs {there}, not {runs}: leave the options out, or give them to up first")
-    os.environ.update(environment(root, own_services(root), runs))
-    chosen = choose(root, Path("data"), runs.profile, "all", systems, runs.limit)
+    names = environment_of_commands(root, runs)
+    os.environ.update(names)
+    chosen = choose(root, Path(names[DATA_VARIABLE]), runs.profile, "all", systems, runs.limit)
     new = [name for name in chosen.cards if there is not None and name not in there.systems]
     if new:
         raise ValueError(f"the cluster was started before there was a card {new[0]}: `duplex-bench cluster up` again")
@@ -46,7 +47,7 @@ def launch(root: Path, runs: Runs, systems: Sequence[str], only: str, wait: bool
     if only != "all" and not cards:
         console.print(f"no system has {only} items", highlight=False)
         return 0
-    web = os.environ[WEB_VARIABLE]
+    web = names[WEB_VARIABLE]
     parts = [] if only != "all" else [key for part in graph.shared_parts(TRACKS) for key in part.writes]
     whole = [*parts, *graph.summary_part(TRACKS, sorted(chosen.every_card)).keys]
     partitioned = graph.system_part("any", TRACKS).keys

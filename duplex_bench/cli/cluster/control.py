@@ -14,6 +14,7 @@ from rich.table import Table
 from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.cluster.services import STARTERS, STOP_SIGNALS
 from duplex_bench.cli.cluster.settings import (
+    DATA_VARIABLE,
     HOST,
     LIMIT_VARIABLE,
     LOG_BUCKET_VARIABLE,
@@ -26,6 +27,8 @@ from duplex_bench.cli.cluster.settings import (
     note_runs,
     own_services,
     runs_of,
+    started_here,
+    wanted_runs,
 )
 from duplex_bench.cli.console import console
 from duplex_bench.cli.under_way import show_under_way
@@ -65,11 +68,30 @@ def environment(root: Path, own: OwnServices, runs: Runs) -> dict[str, str]:
         "DAGSTER_HOME": str(root),
         "DAGSTER_DISABLE_TELEMETRY": "1",
         PROFILE_VARIABLE: runs.profile,
-        "DUPLEX_BENCH_DATA": str(root / "data"),
+        DATA_VARIABLE: str(root / "data"),
         LIMIT_VARIABLE: str(runs.limit or 0),
         "OMP_NUM_THREADS": "1",
         "HF_HUB_OFFLINE": "1",
     }
+
+
+def environment_of_commands(root: Path, runs: Runs) -> dict[str, str]:
+    """The environment of a command that works with the cluster of a folder, or, where none was started in it, with the
+    web server and the object store that the environment names.
+
+    Raises:
+        ValueError: neither is there.
+    """
+    if started_here(root):
+        return environment(root, own_services(root), runs)
+    lacking = [name for name in (WEB_VARIABLE, STORE_VARIABLE) if not os.environ.get(name)]
+    if lacking:
+        raise ValueError(
+            f"no cluster in {root}: `duplex-bench cluster up` starts one, --folder names another; for one of several "
+            f"machines set {', '.join(lacking)}"
+        )
+    data = os.environ.get(DATA_VARIABLE) or str(root / "data")
+    return {**os.environ, DATA_VARIABLE: data, PROFILE_VARIABLE: runs.profile, LIMIT_VARIABLE: str(runs.limit or 0)}
 
 
 def bring_up(root: Path, runs: Runs, workers: int, queues: list[str]) -> None:
@@ -173,10 +195,7 @@ def run_inside(root: Path, command: list[str]) -> int:
     Raises:
         ValueError: no cluster was ever started here, or there is no such command.
     """
-    runs = runs_of(root)
-    if runs is None:
-        raise ValueError(f"no cluster in {root}: `duplex-bench cluster up` starts one, --folder names another")
-    names = environment(root, own_services(root), runs)
+    names = environment_of_commands(root, wanted_runs(root, None, None))
     program = Path(sys.executable).parent / command[0]
     first = str(program) if program.is_file() else command[0]
     try:
@@ -186,12 +205,16 @@ def run_inside(root: Path, command: list[str]) -> int:
 
 
 def show(root: Path) -> None:
-    """Processes, and the runs under way with their items."""
+    """Processes, and the runs under way with their items.
+
+    Raises:
+        ValueError: there is no cluster.
+    """
+    names = environment_of_commands(root, wanted_runs(root, None, None))
     processes = Processes(root / "processes")
     table = Table("process", "state", box=None)
     for name in processes.names():
         table.add_row(name, "[green]runs[/]" if processes.running(name) else "[red]ended[/]")
     console.print(table)
-    own = own_services(root)
-    os.environ.update(own.environment())
-    show_under_way(open_store(root / "data"))
+    os.environ.update(names)
+    show_under_way(open_store(names[DATA_VARIABLE]))

@@ -11,6 +11,7 @@ from duplex_bench.lib.broker import BROKER_VARIABLE, POSTGRES_VARIABLE
 from duplex_bench.storage.places import STORE_VARIABLE
 
 LOG_BUCKET_VARIABLE = "DUPLEX_BENCH_LOG_BUCKET"
+DATA_VARIABLE = "DUPLEX_BENCH_DATA"
 WEB_VARIABLE = "DUPLEX_BENCH_WEB"
 PROFILE_VARIABLE = "DUPLEX_BENCH_PROFILE"
 LIMIT_VARIABLE = "DUPLEX_BENCH_LIMIT"
@@ -63,6 +64,11 @@ def log_bucket(store: str = "") -> str:
     """Bucket of the steps' logs: the one that is named, or that of the object store."""
     address = store or os.environ.get(STORE_VARIABLE, "")
     return os.environ.get(LOG_BUCKET_VARIABLE) or address.removeprefix("s3://").split("/", 1)[0]
+
+
+def started_here(folder: Path) -> bool:
+    """Whether ``cluster up`` was ever called for this folder."""
+    return (folder / "services.json").is_file()
 
 
 def own_services(folder: Path) -> OwnServices:
