@@ -1,5 +1,6 @@
 """What a cluster folder holds, and which services are used: those that the environment names, or its own."""
 
+import os
 import signal
 import sys
 
@@ -159,6 +160,22 @@ def test_what_runs_and_is_told_otherwise_is_ended_and_no_service_is(tmp_path):
     finally:
         for name in names:
             processes.stop(name)
+
+
+def test_a_process_is_traced_to_the_one_that_was_started(tmp_path):
+    processes = Processes(tmp_path)
+    below = "import os, threading; print(os.getpid(), flush=True); threading.Event().wait()"
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {below!r}])"
+    first = processes.start("worker-2", [sys.executable, "-c", code], {}, tmp_path)
+    try:
+        assert wait_until(lambda: processes.log("worker-2").read_text().endswith("\n"), 60)
+        below = int(processes.log("worker-2").read_text())
+        assert below != first.pid
+        assert processes.owner(below) == processes.owner(first.pid) == "worker-2"
+        assert processes.owner(os.getpid()) is None
+    finally:
+        processes.stop("worker-2")
+    assert wait_until(lambda: processes.owner(below) is None, 20)
 
 
 @pytest.mark.parametrize("words", [["run", "--only", "broken"], ["cluster", "backfill", "--only", "broken"]])

@@ -47,6 +47,14 @@ class Processes:
         """Every name that was started and not stopped, sorted."""
         return sorted(path.stem for path in self._folder.glob("*.pid"))
 
+    def owner(self, pid: int) -> str | None:
+        """Name of the process started here that a process comes from; None if from none."""
+        started = {running.pid: name for name in self.names() if (running := self.running(name)) is not None}
+        above: int | None = pid
+        while above is not None and above not in started:
+            above = _parent(above)
+        return None if above is None else started[above]
+
     def start(self, name: str, command: Sequence[str], environment: Mapping[str, str], cwd: Path) -> Started:
         """Start a process in a session of its own, unless the one of this name runs."""
         running = self.running(name)
@@ -104,8 +112,18 @@ def _send(pid: int, sent: signal.Signals) -> None:
 
 def _began(pid: int) -> int:
     """Clock tick at which a process began; -1 if there is none, or it has ended and nobody has waited for it."""
+    fields = _stat(pid)
+    return -1 if not fields or fields[0] == "Z" else int(fields[19])
+
+
+def _parent(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[1]) if fields and int(fields[1]) > 1 else None
+
+
+def _stat(pid: int) -> list[str]:
+    """What Linux says of a process, from its state on; nothing if there is none."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
+        return Path(f"/proc/{pid}/stat").read_text("utf-8").rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
-        return -1
-    return -1 if fields[0] == "Z" else int(fields[19])
+        return []

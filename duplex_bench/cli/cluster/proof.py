@@ -18,8 +18,8 @@ from duplex_bench.stages.workspace import open_workspace
 from duplex_bench.storage.object_store import FolderStore
 from duplex_bench.storage.places import open_store
 
-KILLED = ("worker-1", "daemon", "postgres")
-"""What is killed, by SIGKILL, while rollouts are under way (ours)."""
+KILLED = ("daemon", "postgres")
+"""What is killed, by SIGKILL, beside a worker whose rollouts are under way (ours)."""
 ROLLOUTS_WITHIN_S = 3_600.0
 MOST_BACKFILLS = 3
 GONE_WITHIN_S = 30.0
@@ -79,14 +79,18 @@ def _killed_and_resumed(
     os.environ.update(environment(root, own_services(root), Runs(profile, limit)))
     store = open_store(root / "data")
 
+    processes = Processes(root / "processes")
+    workers: list[str] = []
+
     def in_rollouts() -> bool:
-        return first.poll() is not None or any("rollouts" in pulse.stage and pulse.done for pulse in pulses(store))
+        under_way = [pulse.process for pulse in pulses(store) if "rollouts" in pulse.stage and pulse.done]
+        workers[:] = [name for process in under_way if (name := processes.owner(process)) is not None]
+        return first.poll() is not None or bool(workers)
 
     if not wait_until(in_rollouts, ROLLOUTS_WITHIN_S) or first.poll() is not None:
         raise ValueError("no rollout was seen under way, so nothing was killed: take a new --folder, or more items")
-    processes = Processes(root / "processes")
-    killed = time.monotonic()
-    for name in KILLED:
+    killed, names = time.monotonic(), (workers[0], *KILLED)
+    for name in names:
         running = processes.running(name)
         if running is not None:
             os.kill(running.pid, signal.SIGKILL)
@@ -96,7 +100,7 @@ def _killed_and_resumed(
         raise ValueError("Postgres was killed and its port is still held: see processes/postgres.log")
     subprocess.run(up, cwd=root, env=given, check=True)
     console.print(
-        f"killed during rollouts: {', '.join(KILLED)}; started again within {time.monotonic() - killed:.0f} s",
+        f"killed during rollouts: {', '.join(names)}; started again within {time.monotonic() - killed:.0f} s",
         highlight=False,
     )
     return first.wait()
