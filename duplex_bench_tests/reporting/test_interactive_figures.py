@@ -2,6 +2,7 @@ import json
 import math
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 
 from duplex_bench.reporting.figures import draw_figures
@@ -72,3 +73,34 @@ def test_log_axes_lines_across_and_gaps():
     (line,) = spec["layout"]["shapes"]
     assert (line["x0"], line["yref"], line["line"]["dash"]) == (1.0, "y domain", "dash")
     json.dumps(spec, allow_nan=False)
+
+
+def test_names_of_rows_stand_level_and_places_on_a_log_axis_are_logarithms():
+    from duplex_bench.reporting.figures.ridges import Ridge, ridges
+
+    figure = ridges(["Cascade, 300 ms"], [Ridge("latency (s)", [np.array([0.1, 0.1, 0.9])], [3], 1.0, True, 0.05)])
+    figure.draw_without_rendering()
+    spec = interactive(figure)
+    named = [one for one in spec["layout"]["annotations"] if one["text"] == "Cascade, 300 ms"]
+    assert [one["xanchor"] for one in named] == ["right"]
+    assert spec["layout"]["yaxis"]["title"] == {"text": ""}
+    assert spec["layout"]["yaxis"]["tickvals"] == [0.0, 1.0]
+    (median,) = [one for one in spec["layout"]["annotations"] if one["text"] == "0.10"]
+    assert median["x"] == pytest.approx(-1.0)
+
+
+def test_the_script_and_the_drawing_agree_on_what_a_dark_ground_changes():
+    from importlib import resources
+
+    from duplex_bench.reporting.figures.draw import _INK, ON_DARK
+
+    script = (resources.files("duplex_bench.reporting.site") / "assets" / "figures.js").read_text(encoding="utf-8")
+    for light, dark in ON_DARK.items():
+        assert light == _INK or f'"{light}": "{dark}"' in script
+
+
+def test_a_drawing_says_its_size_before_it_is_loaded(report_inputs):
+    for figure in draw_figures(report_inputs.tracks[0], report_inputs.systems):
+        width, height = figure.size_px
+        assert 200 < width < 1200
+        assert 50 < height < 2000

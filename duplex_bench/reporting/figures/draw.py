@@ -1,6 +1,7 @@
 """Which figures a track has, and a figure as SVG (light and dark) and PNG bytes."""
 
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -19,13 +20,18 @@ if TYPE_CHECKING:
 
 _INK = "#18202b"
 _DARK_INK = "#e6eaf0"
+_SIZE = re.compile(rb'<svg [^>]*?width="([0-9.]+)pt" height="([0-9.]+)pt"')
+_PX_PER_PT = 96 / 72
 _ARROW = " An arrow: the estimate lies past the axis."
+# What changes with the ground: ink, of which nothing on a coloured ground is drawn, and colours in which small text is
+# written that a dark ground would swallow. The script of the interactive form has the same.
+ON_DARK = {_INK: _DARK_INK, "#0072b2": "#4aa3df", "#009e73": "#2bb78a", "#46586e": "#66798f"}
 _INKED = ("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor", "grid.color")
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A finished figure. ``svg_dark`` is the same drawing with light ink; grounds are transparent, PNG is white.
+    """A finished figure. ``svg_dark`` is the same drawing for a dark ground; grounds are transparent, PNG is white.
 
     ``plot`` is its interactive form, JSON of ``interactive.interactive``; None where it was stored without.
     """
@@ -37,6 +43,15 @@ class Drawn:
     svg_dark: bytes
     png: bytes
     plot: str | None
+
+    @property
+    def size_px(self) -> tuple[int, int]:
+        """Width and height at which the page shows the drawing, so that it keeps the place before it is loaded."""
+        found = _SIZE.search(self.svg[:2000])
+        if found is None:
+            return 0, 0
+        width, height = (round(float(size) * _PX_PER_PT) for size in found.groups())
+        return width, height
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +151,9 @@ def _drawn(plan: Plan) -> Drawn:
         figure = plan.make()
         svg, png = _saved(figure, plan, "svg"), _saved(figure, plan, "png")
         plot = canonical_json(interactive(figure))
-    # Ink is the only colour that changes with the ground; nothing on a coloured ground is drawn in it.
-    dark = svg.replace(_INK.encode(), _DARK_INK.encode())
+    dark = svg
+    for light_ground, dark_ground in ON_DARK.items():
+        dark = dark.replace(light_ground.encode(), dark_ground.encode())
     return Drawn(plan.id, plan.title, plan.caption, svg, dark, png, plot)
 
 

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 Spec = dict[str, Any]
 
-_PX_PER_INCH: Final = 100
+_PX_PER_INCH: Final = 115
+_POINTS_PER_INCH: Final = 72
 _SYMBOLS: Final = {
     "o": "circle", "s": "square", "D": "diamond", "^": "triangle-up", "v": "triangle-down", "P": "cross",
 }  # fmt: skip
@@ -43,8 +44,16 @@ def interactive(figure: "Figure") -> Spec:
         box = axes.get_position()
         layout[f"xaxis{suffix}"] = _axis(axes.xaxis, axes.get_xlim(), axes.get_xscale(), axes.get_xlabel(),
                                          (box.x0, box.x1), f"y{suffix}")  # fmt: skip
-        layout[f"yaxis{suffix}"] = _axis(axes.yaxis, axes.get_ylim(), axes.get_yscale(), axes.get_ylabel(),
-                                         (box.y0, box.y1), f"x{suffix}")  # fmt: skip
+        # Names of rows are written level, which plotly's titles of axes are not.
+        level = axes.get_ylabel() if axes.yaxis.label.get_rotation() == 0 else ""
+        upright = "" if level else axes.get_ylabel()
+        layout[f"yaxis{suffix}"] = _axis(axes.yaxis, axes.get_ylim(), axes.get_yscale(), upright, (box.y0, box.y1),
+                                         f"x{suffix}")  # fmt: skip
+        if level:
+            layout["annotations"].append(
+                {"text": _plain(level), "xref": "paper", "yref": f"y{suffix} domain", "x": box.x0, "y": 0.5,
+                 "xshift": -24, "xanchor": "right", "align": "right", "showarrow": False, "font": {"size": 11}}
+            )  # fmt: skip
         traces += [{**trace, "xaxis": f"x{suffix}", "yaxis": f"y{suffix}"} for trace in _traces(axes)]
         layout["shapes"] += _reference_lines(axes, suffix)
         layout["annotations"] += _texts(axes, suffix)
@@ -63,6 +72,8 @@ def interactive(figure: "Figure") -> Spec:
 
 def _axis(axis: "Axis", limits: tuple[float, float], scale: str, label: str, domain: tuple[float, float],
           anchor: str) -> Spec:  # fmt: skip
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
     ends = np.log10(np.maximum(limits, 1e-12)) if scale == "log" else np.asarray(limits)
     found: Spec = {
         "domain": _numbers(np.clip(domain, 0.0, 1.0)),
@@ -78,6 +89,12 @@ def _axis(axis: "Axis", limits: tuple[float, float], scale: str, label: str, dom
     labels = [tick for tick in axis.get_ticklabels() if tick.get_visible() and tick.get_text()]
     if places:
         found |= {"tickvals": places, "ticktext": names}
+    elif isinstance(axis.get_major_locator(), FixedLocator):
+        found["tickvals"] = _numbers(axis.get_majorticklocs())
+    elif isinstance(axis.get_major_locator(), MaxNLocator) and scale != "log":
+        ticks = axis.get_majorticklocs()
+        if len(ticks) > 1:
+            found["dtick"] = _numbers([ticks[1] - ticks[0]])[0]
     if not labels:
         found["showticklabels"] = False
     return found
@@ -240,9 +257,12 @@ def _texts(axes: "Axes", suffix: str) -> list[Spec]:
         if isinstance(text, Annotation):
             x, y = text.xy
             if text.get_anncoords() == "offset points":
-                shift = (text.xyann[0] * _PX_PER_INCH / 72, text.xyann[1] * _PX_PER_INCH / 72)
+                shift = (text.xyann[0] * 100 / _POINTS_PER_INCH, text.xyann[1] * 100 / _POINTS_PER_INCH)
             if isinstance(text.xycoords, tuple) and text.xycoords[0] == "axes fraction":
                 xref = f"x{suffix} domain"
+        # On a logarithmic axis plotly wants the logarithm of an annotation's place.
+        if xref == f"x{suffix}" and axes.get_xscale() == "log":
+            x = np.log10(max(float(x), 1e-12))
         font: Spec = {"size": 10}
         colour = _hex(text.get_color())
         # The figure's ink is left to the page; on a coloured bar, or as the name of a line, a colour stays.

@@ -15,6 +15,17 @@
     return library;
   }
 
+  // As in figures/draw.py: colours in which small text is written that a dark ground would swallow.
+  const ON_DARK = { "#0072b2": "#4aa3df", "#009e73": "#2bb78a", "#46586e": "#66798f" };
+
+  function inTheme(part) {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    let text = JSON.stringify(part);
+    if (dark) for (const [light, other] of Object.entries(ON_DARK)) text = text.replaceAll(`"${light}"`, `"${other}"`);
+    return JSON.parse(text);
+  }
+
   // Inks come from the page's theme; everything that carries meaning has its colour from the figure itself.
   function themed(layout) {
     const style = getComputedStyle(document.documentElement);
@@ -25,13 +36,15 @@
       ...layout,
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
-      margin: { l: 8, r: 8, t: 64, b: 36 },
-      legend: { orientation: "h", y: 1, yanchor: "top", x: 0, yref: "container" },
+      margin: { l: 8, r: 8, t: 44, b: 36 },
       hoverlabel: { bgcolor: ground, bordercolor: rule, font: { color: ink } },
       hovermode: "closest",
     };
     for (const name of Object.keys(layout)) {
-      if (/^[xy]axis/.test(name)) found[name] = { ...layout[name], gridcolor: rule, linecolor: rule, automargin: true };
+      if (/^[xy]axis/.test(name)) {
+        const title = { ...layout[name].title, standoff: 4 };
+        found[name] = { ...layout[name], title, gridcolor: rule, linecolor: rule, automargin: true };
+      }
     }
     return found;
   }
@@ -45,7 +58,7 @@
       figure.prepend(host);
     }
     host.style.height = `${spec.height_px}px`;
-    await library.newPlot(host, structuredClone(spec.data), themed(structuredClone(spec.layout)), { responsive: true, displaylogo: false });
+    await library.newPlot(host, inTheme(spec.data), themed(inTheme(spec.layout)), { responsive: true, displaylogo: false });
     drawn.set(figure, spec);
   }
 
@@ -70,6 +83,8 @@
     if (button) button.addEventListener("click", () => toggle(figure, button));
   });
   document.addEventListener("duplex-theme", () => {
-    for (const [figure, spec] of drawn) window.Plotly.relayout(figure.querySelector(".plotly-host"), themed(structuredClone(spec.layout)));
+    for (const [figure, spec] of drawn) {
+      window.Plotly.react(figure.querySelector(".plotly-host"), inTheme(spec.data), themed(inTheme(spec.layout)));
+    }
   });
 })();
