@@ -3,6 +3,7 @@
 import io
 import json
 import tarfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -11,8 +12,9 @@ import polars as pl
 
 from duplex_bench.records.items import Track
 from duplex_bench.reporting.inputs import ReportInputError
-from duplex_bench.reporting.places import RECORDS, RELEASE_MARKER, REPORT_MARKER, TABLES_FOLDER
+from duplex_bench.reporting.places import RECORDS, RELEASE_MANIFEST, RELEASE_MARKER, REPORT_MARKER, TABLES_FOLDER
 from duplex_bench.storage.archives import Allowance, ArchiveBombError
+from duplex_bench.storage.digests import digest_bytes
 
 Kind = Literal["run", "bundle", "report"]
 
@@ -178,7 +180,38 @@ def _joined(files: list[Path]) -> Callable[[], pl.DataFrame]:
     return frame
 
 
-def _bundle(place: Path, files: Mapping[str, Callable[[], bytes]]) -> Run:
+def _whole(place: Path, files: Mapping[str, Callable[[], bytes]]) -> dict[str, Callable[[], bytes]]:
+    """Readers that refuse a file whose digest is not that of the bundle's manifest: it is no longer what was released.
+
+    A table that was cut or altered would else be read as far as it goes, or break the reader.
+    """
+    if RELEASE_MANIFEST not in files:
+        raise ReportInputError(f"{place} has no {RELEASE_MANIFEST}, which tells what was released: fetch it again")
+    manifest = f"{place}/{RELEASE_MANIFEST}"
+    listed = _parsed(files[RELEASE_MANIFEST](), manifest).get("files")
+    if not isinstance(listed, dict):
+        raise ReportInputError(f"{manifest} lists no files: fetch it again")
+    missing = sorted(name for name in listed if name.endswith(".parquet") and name not in files)
+    if missing:
+        raise ReportInputError(f"{place} lacks {', '.join(missing)}, which {RELEASE_MANIFEST} lists: fetch it again")
+
+    def checked(name: str, read: Callable[[], bytes]) -> Callable[[], bytes]:
+        def data() -> bytes:
+            found, told = read(), listed.get(name)
+            if not isinstance(told, dict) or told.get("sha256") != digest_bytes(found):
+                raise ReportInputError(
+                    f"{place}/{name} is not the file that was released (its SHA-256 is not that of "
+                    f"{RELEASE_MANIFEST}): fetch it again; duplex-bench release --check names all that is wrong"
+                )
+            return found
+
+        return data
+
+    return {name: checked(name, read) for name, read in files.items() if name != RELEASE_MANIFEST}
+
+
+def _bundle(place: Path, given: Mapping[str, Callable[[], bytes]]) -> Run:
+    files = _whole(place, given)
     marker = _parsed(files[RELEASE_MARKER](), f"{place}/{RELEASE_MARKER}")
     settings = _parsed(files["profile.json"](), f"{place}/profile.json") if "profile.json" in files else None
     readers: dict[str, Callable[[], pl.DataFrame]] = {}
@@ -213,7 +246,7 @@ def _archive(place: Path) -> Run:
                     files[name] = _bytes(stream.read())
     except ArchiveBombError as error:
         raise ReportInputError(str(error)) from error
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise ReportInputError(f"{place} is no readable archive ({error}): fetch it again") from error
     if RELEASE_MARKER not in files:
         raise ReportInputError(f"{place} is no release bundle (it holds no {RELEASE_MARKER}): {_HINT}")

@@ -346,13 +346,19 @@ def test_a_run_is_compared_with_and_held_against_a_bundle_of_itself(run, bundle)
 
 
 def test_a_bundle_with_a_missing_table_is_no_baseline_that_passes(run, bundle):
+    """Neither as it came, nor with a manifest written to fit."""
     (bundle / "rollouts.parquet").unlink()
+    with pytest.raises(ValueError, match=r"lacks rollouts\.parquet"):
+        load_run(bundle)
+    listed_anew(bundle)
     checks = {(one.system, one.check): one for one in gate(load_run(run.data), load_run(bundle), GateRules()).verdicts}
     assert checks["twin", "items scored"].status == "reported"
     (bundle / "items.parquet").unlink()
+    listed_anew(bundle)
     with pytest.raises(ValueError, match="has no table multiparty-items"):
         gate(load_run(run.data), load_run(bundle), GateRules())
     (bundle / "measurements.parquet").unlink()
+    listed_anew(bundle)
     with pytest.raises(ValueError, match="has no scores"):
         gate(load_run(run.data), load_run(bundle), GateRules())
 

@@ -1,12 +1,23 @@
 """The archive of a bundle: any reader opens it, its bytes depend on nothing else, and nothing is compressed twice."""
 
+import contextlib
+import json
 import os
 import tarfile
 import zlib
 
+import numpy as np
+import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from duplex_bench.reporting.inputs import ReportInputError
+from duplex_bench.reporting.run_tables import load_run
 from duplex_bench.stages.release.archive import opened, pack
+from duplex_bench.stages.release.check import check_release
+from duplex_bench.stages.release.contents import ReleaseError
+from duplex_bench.storage.digests import digest_file
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +39,28 @@ def folder(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     return tmp_path / "bundle"
+
+
+def released_in(folder):
+    """A bundle with one table, of a kind of its own, and a manifest."""
+    folder.mkdir()
+    scores = pl.DataFrame({"track": ["multiparty"] * 400, "value": np.random.default_rng(1).random(400)})
+    scores.write_parquet(folder / "scores.parquet", compression="uncompressed")
+    (folder / "release.json").write_text(json.dumps({"format": 1, "profile": "small", "tracks": ["multiparty"]}))
+    files = {path.name: {"sha256": digest_file(path)} for path in folder.iterdir()}
+    (folder / "manifest.json").write_text(json.dumps({"files": files}))
+    return folder
+
+
+@pytest.fixture
+def released(tmp_path):
+    return released_in(tmp_path / "released")
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    folder = released_in(tmp_path_factory.mktemp("packed") / "released")
+    return pack(folder), pl.read_parquet(folder / "scores.parquet")
 
 
 def held(folder):
@@ -67,3 +100,38 @@ def test_what_is_compressed_already_is_stored_and_text_is_deflated(folder):
     before = pack(folder).stat().st_size
     (folder / "README.md").unlink()
     assert before - pack(folder).stat().st_size < 5_000
+
+
+def test_a_table_that_is_not_the_one_released_is_refused_before_it_is_read(released):
+    """The bytes of a column are cut short: read, they take polars down with them."""
+    file = released / "scores.parquet"
+    data = file.read_bytes()
+    file.write_bytes(data[:400] + data[500:])
+    run = load_run(released)
+    with pytest.raises(ReportInputError, match="is not the file that was released"):
+        run["multiparty-scores"]
+    with pytest.raises(ReportInputError, match="is not the file that was released"):
+        load_run(pack(released))["multiparty-scores"]
+    assert "scores.parquet" in {problem.file for problem in check_release(released)}
+
+
+def test_a_bundle_without_its_manifest_is_refused(released):
+    (released / "manifest.json").unlink()
+    with pytest.raises(ReportInputError, match=r"has no manifest\.json"):
+        load_run(released)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10**9), st.integers(1, 255), st.integers(1, 40))
+def test_a_damaged_archive_is_refused_or_read_as_it_was(packed, place, flip, n):
+    """Whatever bytes are hit: a reason, or the same tables; no other error, and never another number."""
+    archive, scores = packed
+    data = bytearray(archive.read_bytes())
+    place %= len(data)
+    data[place : place + n] = bytes(byte ^ flip for byte in data[place : place + n])
+    damaged = archive.with_name("damaged.tar.gz")
+    damaged.write_bytes(data)
+    with contextlib.suppress(ReportInputError):
+        assert load_run(damaged)["multiparty-scores"].equals(scores)
+    with contextlib.suppress(ReleaseError):
+        check_release(damaged)

@@ -119,7 +119,7 @@ def _unpacked(place: Path, into: Path) -> Path:
                         shutil.copyfileobj(stream, written)
     except ArchiveBombError as error:
         raise ReleaseError(str(error)) from error
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile) as error:
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ReleaseError(f"{place} is no readable archive ({error}): fetch it again") from error
     if len(tops) != 1:
         raise ReleaseError(f"{place} holds {len(tops)} folders where a bundle is one: fetch it again")

@@ -53,13 +53,16 @@ def problems(folder: Path) -> Iterator[Problem]:
     if not isinstance(listed, dict):
         yield Problem(MANIFEST, "lists no files")
         return
-    yield from _files(folder, listed)
+    changed = list(_files(folder, listed))
+    yield from changed
+    # A damaged table can take its reader down: what is not as released is not read.
+    unread = {problem.file for problem in changed}
     frames: dict[str, pl.DataFrame] = {}
     for name in TABLES:
         file = f"{name}.parquet"
         if file not in listed:
             yield Problem(file, f"is not listed in {MANIFEST}")
-        elif (folder / file).is_file():
+        elif (folder / file).is_file() and file not in unread:
             found = _table(folder, name, marker.get("rows", {}))
             yield from found[1]
             if found[0] is not None:

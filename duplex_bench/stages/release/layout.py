@@ -7,12 +7,12 @@ import polars as pl
 
 from duplex_bench.records import tables
 from duplex_bench.records.tables import Schema
-from duplex_bench.reporting.places import RELEASE_MARKER
+from duplex_bench.reporting.places import RELEASE_MANIFEST, RELEASE_MARKER
 
 # Raised when a bundle of before cannot be read as one of now.
 FORMAT: Final = 1
 MARKER: Final = RELEASE_MARKER
-MANIFEST: Final = "manifest.json"
+MANIFEST: Final = RELEASE_MANIFEST
 CROISSANT: Final = "croissant.json"
 CARD: Final = "README.md"
 PROFILE: Final = "profile.json"
