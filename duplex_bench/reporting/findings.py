@@ -9,7 +9,7 @@ import polars as pl
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.comparisons import SIGN_FLIP
 from duplex_bench.reporting.formats import interval, number, p_value, unit_suffix
-from duplex_bench.reporting.inputs import POOLED, ReportInputs, TrackTables
+from duplex_bench.reporting.inputs import CLUSTERS, POOLED, ReportInputs, TrackTables
 
 # A headline metric as what a reader wants a system to be good at; others go by their title.
 _PLAIN: Final[Mapping[str, str]] = {
@@ -118,14 +118,16 @@ def _finding(
         return None
     ranked = sorted(candidates, key=lambda row: (badness(card, row["estimate"]), row["system"]))
     best = ranked[0]
-    runner_up = ranked[1] if len(ranked) > 1 else None
     equal = [row for row in ranked if row["estimate"] == best["estimate"]]
-    title = inputs.system(best["system"]).title if len(equal) == 1 else f"{len(equal)} systems alike"
+    # The next is the first that is not as good.
+    runner_up = next((row for row in ranked if row["estimate"] != best["estimate"]), None)
+    title = _best_is(inputs, card, equal)
+    unit_name = CLUSTERS[tables.track]
     unit = unit_suffix(card.unit)
     shown = f"{number(best['estimate'], card.unit)}{unit} {interval(best['low'], best['high'], card.unit)}"
     where = "" if _one_condition(tables, card) else f", {condition}"
     lead = f"{card.title}{where}: {title} {shown}"
-    sentence = f"{lead}, {best['n_scored']} of {best['n_expected']} windows scored, {best['n_clusters']} clusters"
+    sentence = f"{lead}, {best['n_scored']} of {best['n_expected']} windows scored, {best['n_clusters']} {unit_name}"
     separable: bool | None = None
     verdict = "not compared"
     if len(equal) == len(ranked) > 1:
@@ -150,7 +152,7 @@ def _finding(
             if not separable:
                 sentence += _what_it_takes(tables, comparison, card, unit)
                 if _out_of_reach(tables, comparison):
-                    verdict = "too few clusters to tell"
+                    verdict = f"too few {unit_name} to tell"
     else:
         sentence += "."
     good = examples(tables, card, best["system"], condition=condition, worst=False, limit=1)
@@ -177,6 +179,14 @@ def _finding(
     )
 
 
+def _best_is(inputs: ReportInputs, card: MetricCard, equal: list[dict[str, Any]]) -> str:
+    """Who is best: one system, several alike, or none where a rate is as bad as it can be."""
+    worst = {"higher": 0.0, "lower": 1.0}.get(card.direction)
+    if card.statistic == "rate" and equal[0]["estimate"] == worst:
+        return "no system"
+    return inputs.system(equal[0]["system"]).title if len(equal) == 1 else f"{len(equal)} systems alike"
+
+
 def _told_apart(
     tables: TrackTables, card: MetricCard, comparison: dict[str, Any], best: dict[str, Any], other: dict[str, Any]
 ) -> bool:
@@ -198,7 +208,7 @@ def _turned(comparison: dict[str, Any], sign: float, unit: str) -> str:
 
 def _what_it_takes(tables: TrackTables, comparison: dict[str, Any], card: MetricCard, unit: str) -> str:
     if _out_of_reach(tables, comparison):
-        return f" With {comparison['n_clusters']} clusters no pair of systems can be told apart here."
+        return f" With {comparison['n_clusters']} {CLUSTERS[tables.track]} no pair of systems can be told apart here."
     least = comparison["minimum_detectable"]
     if not least:
         return ""

@@ -25,6 +25,9 @@ from duplex_bench.storage.blobs import BlobStore
 
 TRACK_TITLES: Mapping[Track, str] = {"multiparty": "Multiparty", "conversation": "Conversation"}
 
+# What is resampled: windows of one of these are not independent.
+CLUSTERS: Mapping[Track, str] = {"multiparty": "scenarios", "conversation": "conversations"}
+
 # Conditions of the multiparty track that a scene has two forms for; other acoustics add more conditions.
 ADDRESSING: Final = ("explicit", "implicit")
 
