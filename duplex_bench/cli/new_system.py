@@ -1,5 +1,6 @@
 """``duplex-bench systems new`` and ``sweep``: cards written into the user's folder."""
 
+import json
 import re
 import sys
 from importlib.resources import files
@@ -8,24 +9,26 @@ from pathlib import Path
 
 from duplex_bench.stages.cards import card_named
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.interpreters import fault_of
 from duplex_bench.systems.sweeps import card_toml, sweep_cards
 
 _NAME = re.compile(r"[a-z0-9_-]{1,64}")
 
 
-def write_new_system(folder: Path, name: str, taken: set[str]) -> tuple[Path, Path]:
+def write_new_system(folder: Path, name: str, taken: set[str], python: str | None = None) -> tuple[Path, Path]:
     """Write ``<name>.toml`` and its module into ``folder``; never over what is there.
 
     Args:
         folder: The user's folder of cards; made if missing.
         name: Of the system.
         taken: Names that other cards have.
+        python: Interpreter that has the model's packages; this one by default.
 
     Returns:
         The card and the module.
 
     Raises:
-        ValueError: A name that no card may have, or that is taken.
+        ValueError: A name that no card may have, or that is taken; an interpreter under which nothing can be served.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name for a system: use a-z, 0-9, - and _, at most 64 characters")
@@ -39,13 +42,22 @@ def write_new_system(folder: Path, name: str, taken: set[str]) -> tuple[Path, Pa
     for path in (card, code):
         if path.exists():
             raise ValueError(f"{path} exists: choose another name, or move it away")
+    interpreter = sys.executable if python is None else _interpreter(python)
     templates = files("duplex_bench.cli.templates")
     text = (templates / "system.toml.txt").read_text("utf-8")
     folder.mkdir(parents=True, exist_ok=True)
     code.write_text((templates / "system.py.txt").read_text("utf-8"), "utf-8")
-    filled = text.format(name=name, module=module, interpreter=Path(sys.executable).as_posix())
+    filled = text.format(name=name, module=module, interpreter=json.dumps(interpreter, ensure_ascii=False))
     card.write_text(filled, "utf-8")
     return card, code
+
+
+def _interpreter(python: str) -> str:
+    fault = fault_of(python)
+    if fault is not None:
+        raise ValueError(f"--python: {fault}")
+    # Not resolved: the python of a virtual environment is a link to one outside of it.
+    return str(Path(python).absolute()) if "/" in python else python
 
 
 def write_sweep(folder: Path, name: str, silences: str) -> list[SystemCard]:

@@ -88,13 +88,15 @@ def _check_every(folder: Path, loopback: bool, as_json: bool) -> int:
 
 
 def _check_one(folder: Path, name: str, paid: bool, as_json: bool) -> int:
-    from duplex_bench.stages.cards import card_named
+    from duplex_bench.stages.cards import card_named, readable_cards
     from duplex_bench.stages.conformance import examine_card, level_text
     from duplex_bench.storage.places import open_store
     from duplex_bench.storage.serial import to_json
     from duplex_bench.systems.card import missing_env
 
     card = card_named(folder / "systems", name)
+    # A file of that name whose card was passed over is not what is checked: another card has the name.
+    tell_skipped(error for error in readable_cards(folder / "systems")[1] if Path(error.file).stem == name)
     missing = missing_env(card, os.environ)
     if missing:
         raise ValueError(f"system {name} cannot run here: set {' and '.join(missing)} in the environment")
@@ -105,10 +107,14 @@ def _check_one(folder: Path, name: str, paid: bool, as_json: bool) -> int:
         typer.echo(to_json(found))
     else:
         table = Table(Column("rule", no_wrap=True), "level", "result", "what was seen")
+        first: dict[tuple[str, ...], str] = {}
         for result in found.examination.results:
             colour = _COLOURS[result.status]
             shown = f"[{colour}]{result.status.replace('_', ' ')}[/]"
-            table.add_row(result.rule, result.level, shown, escape("\n".join(result.messages)))
+            told = "\n".join(result.messages)
+            # One fault of a system often breaks many rules.
+            rule = first.setdefault(result.messages, result.rule) if result.status == "broken" else result.rule
+            table.add_row(result.rule, result.level, shown, escape(told) if rule == result.rule else f"as {rule!r}")
         console.print(table)
         console.print(_verdict(name, level_text(found)), highlight=False, soft_wrap=True)
     return 0 if found.examination.level else 1
@@ -117,11 +123,23 @@ def _check_one(folder: Path, name: str, paid: bool, as_json: bool) -> int:
 def _verdict(name: str, level: str) -> str:
     if level == "none":
         return f"[red]{name} breaks the contract:[/] repair what must be kept, its scores would mean nothing"
-    return f"[green]{name} reaches the level: {level}[/]. The report shows it until the card's execution changes."
+    below = {"must": "no rule of must is broken", "should": "no rule of must and should is broken"}
+    told = below.get(level, "no rule is broken, which is the highest")
+    return (
+        f"[green]{name} reaches the level {level}[/]: {told}. The report shows it until the card's execution changes.\n"
+        f"next: duplex-bench run --system {name} --limit 2"
+    )
 
 
 @app.command()
-def new(name: NameArgument, data: DataOption = Path("data")) -> None:
+def new(
+    name: NameArgument,
+    python: Annotated[
+        str | None,
+        typer.Option("--python", help="The Python that has your model's packages, and numpy. Default: this one."),
+    ] = None,
+    data: DataOption = Path("data"),
+) -> None:
     """Write a card and a class to start from; they pass the suite as they are."""
     from duplex_bench.cli.new_system import write_new_system
     from duplex_bench.cli.root import root
@@ -129,7 +147,7 @@ def new(name: NameArgument, data: DataOption = Path("data")) -> None:
 
     folder = root() / data / "systems"
     cards, errors = readable_cards(folder)
-    card, code = write_new_system(folder, name, set(cards))
+    card, code = write_new_system(folder, name, set(cards), python)
     for path in (card, code):
         console.print(f"wrote {path}", highlight=False, soft_wrap=True)
     console.print(f"next: duplex-bench systems check {name}", highlight=False, soft_wrap=True)

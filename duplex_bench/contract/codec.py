@@ -91,7 +91,7 @@ def _check_sizes(header_length: int, payload_length: int) -> None:
     if header_length > MAX_HEADER_BYTES or payload_length > MAX_PAYLOAD_BYTES:
         raise CodecError(
             f"message of {header_length} + {payload_length} bytes is over the limits "
-            f"({MAX_HEADER_BYTES} + {MAX_PAYLOAD_BYTES})"
+            f"({MAX_HEADER_BYTES} + {MAX_PAYLOAD_BYTES}): give back less at a time"
         )
 
 

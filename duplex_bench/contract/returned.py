@@ -142,4 +142,4 @@ def _is_number(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return "None" if value is None else f"a {type(value).__name__}"
+    return "None" if value is None else f"something of type {type(value).__name__}"

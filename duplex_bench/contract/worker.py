@@ -145,8 +145,8 @@ def _error(error: BaseException) -> dict[str, Any]:
 
 def _place(error: BaseException) -> str:
     """Where in the system's code ``error`` was raised: the last calls that are not ours, outermost first."""
-    own = os.path.dirname(__file__)  # noqa: PTH120 (a folder inside a zip)
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith((own, "<"))]
+    own = os.path.dirname(__file__), os.path.dirname(importlib.__file__), "<"  # noqa: PTH120 (a folder inside a zip)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(own)]
     calls = [f"{os.path.basename(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames[-_SHOWN_CALLS:]]  # noqa: PTH119
     return f" ({', '.join(calls)})" if calls else ""
 

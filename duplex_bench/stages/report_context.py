@@ -95,7 +95,7 @@ def conformance(workspace: Workspace, card: SystemCard) -> str:
     if kept is None:
         return ""
     level = kept.examination.level
-    reached = f"level {level}" if level else "breaks the contract"
+    reached = f"level {level} (of must, should, optional)" if level else "breaks the contract"
     return f"{reached}, checked {kept.checked_at[:10]}"
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from duplex_bench.contract.push import PushSystem
-from duplex_bench.contract.types import SYSTEM_ERRORS, System
+from duplex_bench.contract.types import SYSTEM_ERRORS, InvalidOutputError, System
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.probes import behaviour_rules, contract_rules, realtime_rules, timing_rules
 from duplex_bench.systems.probes.bench import LEVELS, Bench, Level, NotApplicableError, Note, PushBench, Rule, noise_for
@@ -110,6 +110,8 @@ def _tried(bench: Bench | PushBench, rule: Rule) -> Result:
     except NotApplicableError as reason:
         if not broken:
             return Result(rule.name, rule.level, "not_applicable", (str(reason),))
+    except InvalidOutputError as error:
+        broken.append(str(error))
     except SYSTEM_ERRORS as error:
         broken.append(f"raised {type(error).__name__}: {error}")
     return Result(rule.name, rule.level, "broken" if broken else "kept", tuple(broken or notes))

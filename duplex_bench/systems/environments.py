@@ -145,7 +145,8 @@ def _plainer(card: SystemCard, error: SystemStartError) -> str:
     """What ``error`` says, or what lies below it if that can be told."""
     environment = card.environment
     if environment.kind == "python" and environment.interpreter is not None:
-        return fault_of(environment.interpreter) or str(error)
+        fault = fault_of(environment.interpreter)
+        return str(error) if fault is None else f"environment.interpreter: {fault}"
     if environment.kind == "command":
         return f"{error} (a command is handed --settings JSON and --socket PATH and serves there: {_DOCS})"
     return str(error)

@@ -57,9 +57,9 @@ def fault_of(python: str) -> str | None:
     try:
         found = look_at(python)
     except NoPythonError as error:
-        return f"{error}: name another in environment.interpreter"
+        return f"{error}: name another"
     if found.is_old:
-        return f"{python!r} is {found.title}: name 3.10 or newer in environment.interpreter"
+        return f"{python!r} is {found.title}: name 3.10 or newer"
     if not found.has_numpy:
         return f"{python!r} has no numpy, which the contract needs: {python} -m pip install numpy"
     return None

@@ -127,6 +127,39 @@ def test_new_refuses_names_and_never_writes_over_what_is_there(parrot, name, tol
     assert {path: path.read_bytes() for path in (parrot / "systems").iterdir()} == before
 
 
+def test_new_takes_the_python_of_the_model_and_refuses_one_that_cannot_serve(tmp_path):
+    refused = systems(tmp_path, "new", "mine", "--python", str(tmp_path / "nowhere"))
+    assert "--python: " in str(refused.exception)
+    assert not (tmp_path / "systems").exists()
+    python = tmp_path / "my ünv" / "python"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    assert systems(tmp_path, "new", "mine", "--python", str(python)).exit_code == 0
+    assert card_named(tmp_path / "systems", "mine").environment.interpreter == str(python)
+
+
+def test_check_says_what_the_level_means_and_what_comes_next(parrot):
+    told = " ".join(systems(parrot, "check", "my-parrot").output.split())
+    assert "my-parrot reaches the level optional: no rule is broken, which is the highest" in told
+    assert "next: duplex-bench run --system my-parrot --limit 2" in told
+
+
+def test_one_fault_that_breaks_many_rules_is_written_once(parrot, tmp_path):
+    shutil.copytree(parrot / "systems", tmp_path / "systems")
+    code = tmp_path / "systems" / "my_parrot.py"
+    code.write_text(code.read_text().replace("return SessionStats(units=self.units)", "return None"))
+    told = systems(tmp_path, "check", "my-parrot").output
+    assert told.count("close returned None: return SessionStats") == 1
+    assert "as 'outputs keep the spec'" in told
+
+
+def test_check_of_a_name_that_a_shipped_card_has_tells_of_the_other_file(parrot, tmp_path):
+    (tmp_path / "systems").mkdir()
+    (tmp_path / "systems" / "never-speak.toml").write_text(QUIET_CARD.replace("dummy-quiet", "never-speak"))
+    told = systems(tmp_path, "check", "never-speak").output
+    assert "name 'never-speak' is taken by" in " ".join(told.split())
+
+
 def test_a_system_is_not_named_like_a_module_that_exists(tmp_path):
     assert systems(tmp_path, "new", "json").exit_code == 0
     assert (tmp_path / "systems" / "json_system.py").is_file()

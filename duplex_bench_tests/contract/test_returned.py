@@ -30,16 +30,16 @@ def silence(dtype=np.float32, shape=960):
     ("outs", "told"),
     [
         (None, "step returned None: return a list of Out"),
-        ((out for out in ()), "step returned a generator"),
-        (silence(), "step returned a ndarray"),
-        ([silence()], "a list with a ndarray in it: every entry is an Out"),
+        ((out for out in ()), "step returned something of type generator"),
+        (silence(), "step returned something of type ndarray"),
+        ([silence()], "a list with something of type ndarray in it: every entry is an Out"),
         ([Out("sound", 0)], "unknown kind of output 'sound'; known are"),
         ([Out("state", 0, state="talking")], "unknown state 'talking'"),
         ([Out("text", 1.0, text="x")], "unit of an output is 1.0"),
         ([Out("text", True, text="x")], "unit of an output is True"),
         (audio(None), "the system returned None"),
         (audio(b"\0\0"), "np.frombuffer(pcm, '<i2').astype(np.float32) / 32768"),
-        (audio([0.0, 0.1]), "the system returned a list"),
+        (audio([0.0, 0.1]), "the system returned something of type list"),
         (audio(silence(np.int16)), "int16 (960,): .astype(np.float32) / 32768"),
         (audio(silence(np.int32)), "/ 2147483648"),
         (audio(silence(np.float64)), "float64 (960,): .astype(np.float32)"),
@@ -67,10 +67,10 @@ def test_outputs_of_the_right_types_pass_numbers_of_numpy_among_them():
     ("stats", "told"),
     [
         (None, "close returned None"),
-        ({"units": 1}, "close returned a dict: return SessionStats"),
+        ({"units": 1}, "close returned something of type dict: return SessionStats"),
         (SessionStats(units="1"), "units = '1'"),
         (SessionStats(context_used_s=float("inf")), "context_used_s = inf"),
-        (SessionStats(extra={"model": object()}), "no plain data: a object"),
+        (SessionStats(extra={"model": object()}), "no plain data: something of type object"),
         (SessionStats(extra={"loss": float("nan")}), "no plain data"),
     ],
 )
@@ -97,9 +97,9 @@ class NoSessions:
     ("system", "told"),
     [
         (None, "callable returned None: return the system"),
-        (NoSpec(), "returned a NoSpec whose spec is None"),
-        (DictSpec(), "whose spec is a tuple: it is to be a duplex_bench.contract.types.Spec"),
-        (NoSessions(), "a NoSessions, which has no new_session()"),
+        (NoSpec(), "returned something of type NoSpec whose spec is None"),
+        (DictSpec(), "whose spec is something of type tuple: it is to be a duplex_bench.contract.types.Spec"),
+        (NoSessions(), "something of type NoSessions, which has no new_session()"),
     ],
 )
 def test_what_is_no_system_is_refused(system, told):
@@ -109,7 +109,9 @@ def test_what_is_no_system_is_refused(system, told):
 
 
 def test_what_is_no_session_is_refused():
-    with pytest.raises(InvalidOutputError, match=r"new_session returned a object, which has no open\(\)"):
+    with pytest.raises(
+        InvalidOutputError, match=r"new_session returned something of type object, which has no open\(\)"
+    ):
         checked_session(object())
 
 

@@ -129,7 +129,7 @@ def test_an_environment_that_cannot_be_started_names_its_key(opened, changes, to
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
-        ('[[3, 9, 18], "cpython", true]', "is cpython 3.9.18: name 3.10 or newer in environment.interpreter"),
+        ('[[3, 9, 18], "cpython", true]', "is cpython 3.9.18: name 3.10 or newer"),
         ('[[3, 12, 1], "cpython", false]', "-m pip install numpy"),
         ("nothing", "is no Python that can be run"),
     ],

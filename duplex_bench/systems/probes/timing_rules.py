@@ -133,8 +133,8 @@ def _other(unit: Samples, number: int) -> Samples:
 
 def _first_difference_s(one: list[list[Out]], two: list[list[Out]], spec: Spec) -> float | None:
     """Where the outputs of two runs differ first, on the stream's clock."""
-    found: list[set[tuple[float, str]]] = [
-        {(out.placed_s, repr(content([[out.out]]))) for out in _placed(run, spec)} for run in (one, two)
+    found: list[set[tuple[float, tuple[object, ...]]]] = [
+        {(out.placed_s, content([[out.out]])[0][0]) for out in _placed(run, spec)} for run in (one, two)
     ]
     return min((placed for placed, _ in found[0] ^ found[1]), default=None)
 
