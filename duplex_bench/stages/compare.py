@@ -43,8 +43,8 @@ class Compared:
             on shared windows, their difference with its interval and the method of that, whether the difference
             varies from cluster to cluster, on how many of the windows the two differ, p-values of this one
             comparison (not corrected for others), the smallest difference that could have been seen, who is better
-            where the interval excludes zero and the sign-flip test is below its level (under a target, where one also
-            lies nearer to it), else the reason why nobody is said to be.
+            where the interval, if there is one, excludes zero and the sign-flip test is below its level (under a target,
+            where one also lies nearer to it), else the reason why nobody is said to be.
         examples: windows where the two differ most, in the schema ``EXAMPLES_SCHEMA``, links relative to the report.
     """
 
@@ -235,9 +235,11 @@ def _better(
     low, high, p = row["low"], row["high"], row["p_sign_flip"]
     if row["n_differ"] == 0:
         return None, "no window differs"
-    if low is None or high is None or p is None:
-        return None, row["method"] if low is None else "no test"
-    if low <= 0 <= high or not p < alpha:
+    if p is None:
+        return None, "no test"
+    # Without spread a metric that is no rate has no interval: the test alone tells.
+    within = low is not None and high is not None and low <= 0 <= high
+    if within or not p < alpha:
         return None, "not told apart"
     a_is_better = row["difference"] > 0
     if card.direction == "lower":

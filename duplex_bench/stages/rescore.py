@@ -254,7 +254,7 @@ def _notice(
     why += [f"metric {metric} has another version" for metric in versions]
     told = "; ".join(why) or "no setting changed"
     if not moved and not windows.height:
-        return f"Comparable with {run}: {told}; no score and no estimate is another than before."
+        return f"Comparable with {run}: {told}; no score, estimate or interval is another than before."
     order = (
         f"{rankings.height} pairs of systems stand otherwise to one another"
         if rankings.height

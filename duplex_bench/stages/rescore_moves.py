@@ -80,16 +80,14 @@ def moved_estimates(before: pl.DataFrame, after: pl.DataFrame, windows: pl.DataF
 
 
 def only_moved(moves: pl.DataFrame) -> pl.DataFrame:
-    """Rows of ``moved_estimates`` whose estimate, count or tie group is another than before, largest moves first.
+    """Rows of ``moved_estimates`` with another estimate, interval, count or tie group than before, largest moves first.
 
     Rows that only one side has are left out: ``one_sided`` names their systems.
     """
     both = moves.filter(pl.col("n_scored_before").is_not_null() & pl.col("n_scored_after").is_not_null())
-    return both.filter(
-        pl.col("estimate_before").ne_missing(pl.col("estimate_after"))
-        | pl.col("n_scored_before").ne_missing(pl.col("n_scored_after"))
-        | pl.col("tie_group_before").ne_missing(pl.col("tie_group_after"))
-    ).sort(pl.col("moved").abs(), *_CELL, descending=[True, *[False] * len(_CELL)], nulls_last=True)
+    looked_at = ("estimate", "low", "high", "n_scored", "tie_group")
+    moved = pl.any_horizontal(pl.col(f"{name}_before").ne_missing(pl.col(f"{name}_after")) for name in looked_at)
+    return both.filter(moved).sort(pl.col("moved").abs(), *_CELL, descending=[True, *[False] * len(_CELL)], nulls_last=True)
 
 
 def one_sided(moves: pl.DataFrame) -> list[str]:

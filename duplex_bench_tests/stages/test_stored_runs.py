@@ -14,7 +14,7 @@ from duplex_bench.stages import rollout_tasks
 from duplex_bench.stages.compare import compare
 from duplex_bench.stages.profile import ProfileError
 from duplex_bench.stages.rescore import rescore
-from duplex_bench.stages.rescore_moves import changed_rankings
+from duplex_bench.stages.rescore_moves import changed_rankings, only_moved
 from duplex_bench.stages.rescore_scope import RescoreRefusedError, changed_profile, overlay_of
 from duplex_bench.stages.stored_run import required
 from duplex_bench.stages.trace import TraceError, trace
@@ -219,6 +219,16 @@ def test_nothing_changed_moves_nothing(run, no_system_runs):
     assert found.moves["moved"].drop_nulls().abs().max() == 0.0
     assert found.notice.startswith("Comparable with small")
     assert all(counts["computed"] == 0 for counts in found.counts.values())
+
+
+def test_another_level_moves_intervals_and_is_not_called_comparable(run, no_system_runs):
+    found = rescore(run, {"statistics": {"level": 0.5}}, "half")
+    assert found.windows.height == 0
+    moved = only_moved(found.moves)
+    assert moved.height > 0
+    assert (moved["estimate_before"] == moved["estimate_after"]).all()
+    assert (moved["low_before"] != moved["low_after"]).any()
+    assert found.notice.startswith("Not comparable")
 
 
 @pytest.mark.parametrize(
