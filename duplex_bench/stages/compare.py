@@ -43,8 +43,8 @@ class Compared:
             on shared windows, their difference with its interval and the method of that, whether the difference
             varies from cluster to cluster, on how many of the windows the two differ, p-values of this one
             comparison (not corrected for others), the smallest difference that could have been seen, who is better
-            where the interval, if there is one, excludes zero and the sign-flip test is below its level (under a target,
-            where one also lies nearer to it), else the reason why nobody is said to be.
+            where the interval, if there is one, excludes zero and the sign-flip test is below its level (under a
+            target, where one also lies nearer to it), else the reason why nobody is said to be.
         examples: windows where the two differ most, in the schema ``EXAMPLES_SCHEMA``, links relative to the report.
     """
 

@@ -87,7 +87,9 @@ def only_moved(moves: pl.DataFrame) -> pl.DataFrame:
     both = moves.filter(pl.col("n_scored_before").is_not_null() & pl.col("n_scored_after").is_not_null())
     looked_at = ("estimate", "low", "high", "n_scored", "tie_group")
     moved = pl.any_horizontal(pl.col(f"{name}_before").ne_missing(pl.col(f"{name}_after")) for name in looked_at)
-    return both.filter(moved).sort(pl.col("moved").abs(), *_CELL, descending=[True, *[False] * len(_CELL)], nulls_last=True)
+    return both.filter(moved).sort(
+        pl.col("moved").abs(), *_CELL, descending=[True, *[False] * len(_CELL)], nulls_last=True
+    )
 
 
 def one_sided(moves: pl.DataFrame) -> list[str]:
