@@ -66,7 +66,7 @@ class Environment(BaseModel):
         if self.kind == "python" and self.interpreter is None and self.lock is None:
             raise ValueError("environment: kind 'python' needs an interpreter, or a lock to make one from")
         if self.kind == "command" and not self.command:
-            raise ValueError("environment: kind 'command' needs a command, as [\"node\", \"{card_folder}/mine.mjs\"]")
+            raise ValueError('environment: kind \'command\' needs a command, as ["node", "{card_folder}/mine.mjs"]')
         if self.kind == "image" and not self.image:
             raise ValueError("environment: kind 'image' needs an image")
         if self.kind == "none" and (self.python_path or self.lock or self.memory_limit_gb):

@@ -1,5 +1,7 @@
 """The example of docs/adding-a-system.md is run as it is written."""
 
+import dataclasses
+import json
 import re
 import sys
 from pathlib import Path
@@ -7,7 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from duplex_bench.contract import codec, messages
+from duplex_bench.contract.types import CAPABILITIES, OpenRequest, Out, Spec
 from duplex_bench.contract.worker import load_factory
+from duplex_bench.rollout.frame_stepped import run
+from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.systems.card import SystemCard, resolved
 from duplex_bench.systems.conformance import check, examine
 from duplex_bench.systems.environments import open_system
@@ -16,6 +22,7 @@ from duplex_bench.systems.registry import load_cards
 pytestmark = pytest.mark.process
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding-a-system.md"
+CONTRACT_PAGE = PAGE.with_name("session-contract.md")
 
 
 def _block(language, number=0):
@@ -31,6 +38,69 @@ def test_the_example_conforms(tmp_path):
     with open_system(resolved(found.card, found.folder), cache_folder=tmp_path / "cache") as system:
         assert check(system) == []
     assert len(_block("python").splitlines()) < 100
+
+
+VENDOR = """
+import numpy as np
+
+class Model:
+    def reset(self, seed):
+        self.seed, self.pushes, self.quiet, self.heard, self.left = seed, 0, 0, False, 0
+        self.words = "hello"
+
+    @property
+    def is_speaking(self):
+        return self.left > 0
+
+    def push(self, pcm):
+        assert len(pcm) == 640
+        self.pushes += 1
+        loud = np.abs(np.frombuffer(pcm, "<i2")).max() > 300
+        self.quiet = 0 if loud else self.quiet + 1
+        self.heard = self.heard or loud
+        if self.heard and self.quiet == 35:
+            self.heard, self.left = False, 10
+        if self.pushes % 4 or not self.left:
+            return None
+        self.left -= 1
+        return np.full(1920, 9000 + self.seed % 100, "<i2").tobytes()
+"""
+
+
+def test_the_example_around_a_model_of_ones_own_conforms_and_is_heard(tmp_path):
+    (tmp_path / "vendor.py").write_text(VENDOR)
+    (tmp_path / "around.py").write_text(_block("python", 1))
+    card = SystemCard(
+        name="around", title="A", family="full_duplex", adapter="around:create", licence="MIT",
+        environment={"kind": "python", "interpreter": sys.executable, "python_path": [str(tmp_path)]},
+    )  # fmt: skip
+    live = np.zeros(16_000, dtype=np.float32)
+    live[:8000] = 0.1
+    with open_system(card, cache_folder=tmp_path / "cache") as system:
+        assert examine(system).level == "optional"
+        result = run(system, OpenRequest(7, "x"), live, 16_000, StreamPlan(2.0))
+    # 0.5 s of sound, 0.7 s of silence; the reply to the 60th push comes with its end, and its 80 ms are whole.
+    first = np.flatnonzero(result.listener)[0] / 24_000
+    assert first == pytest.approx(1.2, abs=0.08)
+    assert result.listener.max() == pytest.approx(9007 / 32768)
+
+
+def test_the_page_of_the_contract_names_every_field_and_capability():
+    named = set(re.findall(r"`([a-z_]+)`", CONTRACT_PAGE.read_text(encoding="utf-8")))
+    fields = {field.name for kind in (Spec, Out) for field in dataclasses.fields(kind)}
+    assert (fields - {"kind"}) | CAPABILITIES <= named
+
+
+def test_the_messages_on_the_page_of_the_contract_are_messages():
+    blocks = re.findall(r"```json\n(.*?)```", CONTRACT_PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    told = {header["kind"]: header for header in map(json.loads, blocks)}
+    assert all(header["version"] == codec.VERSION and "arrays" in header for header in told.values())
+    assert messages.unpack_spec(told["spec"]["spec"]).unit_in_samples == 320
+    assert messages.unpack_request(told["open"]["request"], []).history[0].text == "Hello."
+    (out,) = messages.unpack_outs(told["outs"]["outs"], [np.zeros(1920, dtype=np.float32)])
+    assert out.response_id == "r1"
+    assert messages.unpack_stats(told["closed"]["stats"]).units == 42
+    assert set(told["error"]) == {"kind", "version", "arrays", "type", "message", "unsupported"}
 
 
 def test_the_page_names_every_key_of_a_card():
