@@ -1,12 +1,14 @@
 """What an endpointer buys and costs: takeover of pauses against latency at turn ends, along a sweep of its setting."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
 from duplex_bench.reporting.figures.multiparty import Sketch
+from duplex_bench.reporting.formats import number
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 
 if TYPE_CHECKING:
@@ -40,10 +42,10 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
 
         figure = Figure(figsize=(6.4, 4.2), layout="constrained")
         axes = figure.subplots()
-        for number, (name, places) in enumerate(sorted(shown.items())):
-            colour = PALETTE[number % len(PALETTE)]
+        for place_of, (name, places) in enumerate(sorted(shown.items())):
+            colour = PALETTE[place_of % len(PALETTE)]
             axes.plot([place[2] for place in places], [place[3] for place in places], "-", linewidth=1.3, color=colour,
-                      marker=MARKERS[number % len(MARKERS)], markersize=6, label=name)  # fmt: skip
+                      marker=MARKERS[place_of % len(MARKERS)], markersize=6, label=name)  # fmt: skip
             for place, (_, label, x, y) in enumerate(places):
                 # The curve's own name stands with the label of its last place.
                 text = f"{label}\n{name}" if place == len(places) - 1 else label
@@ -60,7 +62,20 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
         "conversation-endpointers",
         "Takeover against latency, by endpointer",
         f"n = {n} scores of {sum(map(len, shown.values()))} systems; curves: {len(shown)}. Along a curve only the "
-        "endpointer's setting changes: a shorter silence answers sooner and takes more pauses. "
+        f"endpointer's setting changes. {' '.join(_told(name, places) for name, places in sorted(shown.items()))} "
         "Where turn ends are requested by the harness, their latency does not hold the endpointer's silence.",
         make,
+    )
+
+
+def _told(name: str, places: Sequence[tuple[float, str, float, float]]) -> str:
+    """What a curve shows from its soonest place to its latest, from its numbers alone."""
+    ordered = sorted(places, key=lambda place: place[2])
+    (_, first, soon, often), (_, last, late, seldom) = ordered[0], ordered[-1]
+    steps = list(pairwise(ordered))
+    rises = sum(later[3] > sooner[3] for sooner, later in steps)
+    way = f"at {rises} of {len(steps)} steps takeovers rise" if rises else "at no step do takeovers rise"
+    return (
+        f"{name}: from {number(soon)} s ({first}) to {number(late)} s ({last}) takeovers go from {number(often)} to "
+        f"{number(seldom)}, and {way}."
     )
