@@ -13,7 +13,14 @@ PAPERS: Final[Mapping[str, str]] = {
     "P2": "People Making Conversation: how naturally speech models converse",
 }
 _RUN: Final = "a run of the track that it belongs to"
-_RECALL: Final = "recall points: set conversation.recall in the profile (paper.toml does)"
+_RECALL: Final = (
+    "recall points: a profile with conversation.recall.enabled = true (paper.toml has it), whose facts are planted or "
+    "extracted by a text model (conversation.recall.model), then duplex-bench run"
+)
+_REVIEWED: Final = (
+    "labels that people corrected: review conversations in duplex-bench review, have an administrator approve them, "
+    "then duplex-bench regenerate and duplex-bench report"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +78,8 @@ EXHIBITS: Final = (
         "A6",
         "Human validation of the judge",
         ("multiparty-human-validation",),
-        "filled sheets of people: duplex-bench validate draws a blind sample and takes the sheets back",
+        "filled sheets of people: duplex-bench validate draws a blind sample and takes the sheets back, then "
+        "duplex-bench report",
     ),
     Exhibit(
         "P1",
@@ -97,14 +105,14 @@ EXHIBITS: Final = (
         "Table 6",
         "Human review against the engine's labels",
         ("conversation-label-review",),
-        "conversations that people reviewed and an administrator approved: duplex-bench review",
+        _REVIEWED,
     ),
     Exhibit(
         "P2",
         "App. E",
         "Boundaries at the points against reviewed labels",
         ("conversation-boundary-agreement",),
-        "conversations that people reviewed and an administrator approved: duplex-bench review",
+        _REVIEWED,
     ),
     Exhibit("P2", "Table 7", "System cards", ("conversation-system-cards",)),
     Exhibit(
@@ -112,8 +120,8 @@ EXHIBITS: Final = (
         "Table 8",
         "Gate sensitivity",
         ("conversation-gate-sweep", "conversation-gate-levels"),
-        "the asset conversation/gate_calibration, which listens to system audio in two-second windows: "
-        "materialise it in the Dagster UI",
+        "a profile with conversation.calibration.rollouts above 0 (paper.toml has 57): so many pause rollouts of each "
+        "system are heard again in two-second windows, then duplex-bench report",
     ),
     Exhibit("P2", "Table 9", "Recall by history length", ("conversation-recall-by-history",), _RECALL),
     Exhibit("P2", "Table 10", "One recall point, every reply", ("conversation-recall-example",), _RECALL),

@@ -36,6 +36,7 @@ _SAID: Final[Mapping[str, str]] = {
     "q75": "75th percentile",
     "q90": "90th percentile",
     "item_id": "item",
+    "title": "metric",
     "low": "interval from",
     "high": "to",
 }
@@ -87,7 +88,8 @@ def shown_frame(table: Table, metric_titles: Mapping[str, str]) -> pl.DataFrame:
     for name in named:
         titled = pl.col(name).replace_strict(metric_titles, default=pl.col(name), return_dtype=pl.String)
         frame = frame.with_columns(titled.alias(name))
-    if "title" in frame.columns and (named or "system" in frame.columns):
+    # Where there is a metric's id, or a card, the title beside it says the same again.
+    if "title" in frame.columns and (named or {"system", "family"} <= set(frame.columns)):
         frame = frame.drop("title")
     return frame
 

@@ -24,14 +24,15 @@ def conversation_tables(tables: TrackTables, systems: Sequence[SystemInfo] = ())
     if tables.track != "conversation" or tables.measurements.height == 0:
         return []
     references = {system.name for system in systems if system.reference}
+    recalled = by_history(tables)
     found = [
-        main_results(tables),
-        intervals(tables),
+        main_results(tables, recalled),
+        intervals(tables, recalled),
         quantiles(tables),
         by_length(tables),
         by_tercile(tables),
         pairs(tables, references),
-        by_history(tables),
+        recalled,
         by_scorer(tables),
         one_point(tables),
         exceptional(tables),

@@ -23,6 +23,9 @@ MAIN: Final = (
     ("token_f1", TURN_END, "token_f1"),
     ("cosine", TURN_END, "cosine"),
 )
+# As in the paper, conversation recall stands before its control.
+RECALL: Final = ("conversation_recall", "fact_recall")
+_RECALL_AT: Final = "Recall: share judged right after {:g} s of history."
 DISTRIBUTIONS: Final = (
     "takeover_latency",
     "first_word_from_pause_end",
@@ -48,8 +51,14 @@ def first_rollouts(tables: TrackTables) -> pl.DataFrame:
     return first.join(tables.items.select("item_id", "condition"), on="item_id", how="inner")
 
 
-def main_results(tables: TrackTables) -> Table:
-    """One row a system over all metrics (P2 table 3); a metric without a value is empty, never zero."""
+def main_results(tables: TrackTables, recalled: Table) -> Table:
+    """One row a system over all metrics (P2 table 3); a metric without a value is empty, never zero.
+
+    Args:
+        tables: the track.
+        recalled: recall by history length: the longest stands here, as in the paper.
+    """
+    recall = longest_history(recalled)
     known = {(row["system"], row["condition"], row["metric"]): row for row in tables.statistics.iter_rows(named=True)}
     rows: list[Row] = []
     for system in tables.statistics["system"].unique(maintain_order=True):
@@ -60,25 +69,39 @@ def main_results(tables: TrackTables) -> Table:
         for column, condition, metric in MAIN:
             found = known.get((system, condition, metric))
             row[column] = found["estimate"] if found else None
+        for kind in RECALL:
+            found = recall.get((system, kind))
+            row[f"n_{kind}"] = found["n_judged"] if found else 0
+            row[kind] = found["judged"] if found else None
         rows.append(row)
     columns: list[tuple[str, Any]] = [("system", pl.String)]
     for kind in (PAUSE, TURN_END):
         of_kind = [column for column, condition, _ in MAIN if condition == kind]
         columns += [(f"n_{kind}", pl.Int64), *((column, pl.Float64) for column in of_kind)]
+    if recall:
+        columns += [(name, kind) for of in RECALL for name, kind in ((f"n_{of}", pl.Int64), (of, pl.Float64))]
+    longest = max((row["history_s"] for row in recall.values()), default=None)
     return made(
         "main-results",
         "main results",
         "One rollout a point. Shares are over all scored rollouts; latencies, ratios and similarities are medians over "
         "rollouts with words (takeovers for takeover latency). Pauses and turn ends are never pooled. Intervals stand "
         "in the table of intervals. The person held every pause and took every turn end; floor and ceiling bound "
-        "similarity.",
+        f"similarity. {'No recall point was scored.' if longest is None else _RECALL_AT.format(longest)}",
         rows,
         columns,
     )
 
 
-def intervals(tables: TrackTables) -> Table:
-    """The interval of every value of the main table (P2 table 14)."""
+def longest_history(recalled: Table) -> dict[tuple[str, str], Row]:
+    """Rows of recall by history length at each kind's longest history, by system and kind."""
+    frame = recalled.frame
+    longest = frame.filter(pl.col("history_s") == pl.col("history_s").max().over("kind"))
+    return {(row["system"], row["kind"]): row for row in longest.iter_rows(named=True)}
+
+
+def intervals(tables: TrackTables, recalled: Table) -> Table:
+    """The interval of every value of the main table, recall at the longest history too (P2 table 14)."""
     wanted = {(condition, metric): place for place, (_, condition, metric) in enumerate(MAIN)}
     rows = [
         {**row, "place": wanted[row["condition"], row["metric"]], "title": tables.card(row["metric"]).title}
@@ -86,7 +109,14 @@ def intervals(tables: TrackTables) -> Table:
         if (row["condition"], row["metric"]) in wanted
     ]
     order = {name: place for place, name in enumerate(tables.statistics["system"].unique(maintain_order=True))}
-    rows.sort(key=lambda row: (row["place"], order[row["system"]]))
+    rows += [
+        {"place": len(MAIN) + RECALL.index(kind), "condition": kind, "system": system, "estimate": row["judged"],
+         "title": f"Recall, judged, after {row['history_s']:g} s", "low": row["low"], "high": row["high"],
+         "n_scored": row["n_judged"], "n_expected": row["n_points"], "method": "as in recall by history length",
+         "n_clusters": None, "reason": None if row["judged"] is not None else "no verdict", "q1": None, "q3": None}
+        for (system, kind), row in longest_history(recalled).items()
+    ]  # fmt: skip
+    rows.sort(key=lambda row: (row["place"], order.get(row["system"], len(order))))
     return made(
         "intervals",
         "intervals of the main results",
