@@ -1,8 +1,8 @@
 """What a silence endpointer must do at pauses of known length, beside what it did: a check of the whole instrument.
 
 A cascade that answers ``silence_s`` after speech ends and needs ``latency_s`` to begin takes a pause if and only if
-the pause is longer than the two together. Labels, streaming, endpointer, recognition and scoring all lie between the
-prediction and the observation.
+the pause is longer than the two together; so does a server of a hosted protocol in memory. Labels, streaming,
+endpointer, recognition and scoring all lie between the prediction and the observation.
 """
 
 from collections.abc import Sequence
@@ -12,18 +12,24 @@ import polars as pl
 from duplex_bench.reporting.inputs import Table, TrackTables
 from duplex_bench.stages.items import items_of
 from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.serving.delivery import Manner
 
 # Between these distances of a pause's end from the predicted start both outcomes are right: the gate opens up to
 # 20 ms early, and a cascade notices a resumed speaker only after 60 ms.
 MARGIN_S = 0.08
 METRIC = "pause_takeover"
+HOSTED_IN_MEMORY = frozenset({"openai-realtime", "xai-realtime", "gemini-live"})
 
 
 def predicted_start_s(card: SystemCard) -> float | None:
-    """When speech begins after a silence starts, by the card alone; None where a model decides."""
-    if card.settings.get("endpointer") != "silence":
-        return None
-    return float(str(card.settings["silence_s"])) + float(str(card.settings["latency_s"]))
+    """When speech begins after a silence starts, by the card alone; None where a model decides, or a vendor."""
+    settings = card.settings
+    if settings.get("endpointer") == "silence":
+        return float(str(settings["silence_s"])) + float(str(settings["latency_s"]))
+    if settings.get("protocol") in HOSTED_IN_MEMORY and settings.get("detector", "server_vad") == "server_vad":
+        # On virtual time recognition takes no time, and nothing but the silence and the declared thinking is left.
+        return float(str(settings["silence_ms"])) / 1000 + float(str(settings.get("think_s", Manner().think_s)))
+    return None
 
 
 def pause_prediction(tables: TrackTables, cards: Sequence[SystemCard]) -> Table | None:

@@ -77,6 +77,18 @@ def test_a_silence_endpointer_starts_after_its_silence_and_its_latency():
     assert predicted_start_s(SEMANTIC) is None
 
 
+def test_a_hosted_protocol_in_memory_starts_after_its_silence_and_its_thinking():
+    def served(**settings):
+        return predicted_start_s(CARD.model_copy(update={"settings": settings}))
+
+    assert served(protocol="openai-realtime", silence_ms=500) == pytest.approx(0.8)
+    assert served(protocol="gemini-live", silence_ms=200, think_s=0.1) == pytest.approx(0.3)
+    assert served(protocol="openai-realtime", detector="semantic_vad", eagerness="low") is None
+    # A model's protocol decides by itself; a vendor's latency is not on its card.
+    assert served(protocol="moshi") is None
+    assert served(model="gpt-realtime", silence_ms=500) is None
+
+
 def test_agreement_margin_and_disagreement_are_told_apart():
     outcomes = {
         "long, taken": (1.5, True),
