@@ -10,7 +10,7 @@ from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.systems.conformance import check
 from duplex_bench.systems.environments import open_system
 
-pytestmark = [pytest.mark.moshi, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.moshi, pytest.mark.timeout(3000)]
 
 UNIT = 1920
 N_UNITS = 16

@@ -15,7 +15,7 @@ from duplex_bench.stages.cards import card_named
 from duplex_bench.systems.conformance import check
 from duplex_bench.systems.environments import open_system, worker_command
 
-pytestmark = [pytest.mark.moshi, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.moshi, pytest.mark.timeout(3000)]
 
 UNIT = 1920
 N_UNITS = 12

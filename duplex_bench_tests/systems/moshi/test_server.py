@@ -16,7 +16,7 @@ from duplex_bench.rollout.realtime import run
 from duplex_bench.systems.adapters import moshi_server
 from duplex_bench.systems.environments import worker_command
 
-pytestmark = [pytest.mark.moshi, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.moshi, pytest.mark.timeout(3000)]
 
 # The server waits for CUDA after its warm-up, whatever device it was told: without a GPU that raises. Nothing else of
 # it is touched.

@@ -9,7 +9,7 @@ from duplex_bench.rollout.frame_stepped import run
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.systems.conformance import check
 
-pytestmark = [pytest.mark.voila, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.voila, pytest.mark.timeout(3000)]
 
 UNIT = 640
 N_UNITS = 14
