@@ -168,7 +168,13 @@ def _watch(
         told.notes.append(f"the sentinels of the {role} could not be judged: {error}")
         return
     name = role.replace(" ", "_")
-    told.counts |= {f"{name}_sentinels": found.asked, f"{name}_sentinels_wrong": len(found.wrong)}
+    told.counts |= {
+        f"{name}_sentinels": found.asked,
+        f"{name}_sentinels_wrong": len(found.wrong),
+        f"{name}_sentinels_no_verdict": len(found.no_verdict),
+    }
+    if found.no_verdict:
+        told.notes.append(f"the {role} {judge.name} gave no verdict that can be read on {', '.join(found.no_verdict)}")
     if found.wrong:
         told.notes.append(f"the {role} {judge.name} gave another verdict than due on {', '.join(found.wrong)}")
     if found.moved:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import polars as pl
 
@@ -15,11 +15,12 @@ from duplex_bench.textmodels.prices import price_of, price_table
 from duplex_bench.textmodels.spend import SpendLedger, SpentCall
 
 Row = dict[str, Any]
+Number = TypeVar("Number", int, float)
 
 SESSIONS_ROLE = "rollout"
 _SPEND_SCHEMA = {
     "role": pl.String, "subject": pl.String, "model": pl.String, "calls": pl.Int64, "input_tokens": pl.Int64,
-    "output_tokens": pl.Int64, "usd": pl.Float64, "without_price": pl.Int64,
+    "output_tokens": pl.Int64, "without_tokens": pl.Int64, "usd": pl.Float64, "without_price": pl.Int64,
 }  # fmt: skip
 _SYSTEMS_SCHEMA = {
     "system": pl.String, "track": pl.String, "rollouts": pl.Int64, "audio_minutes": pl.Float64,
@@ -50,8 +51,9 @@ def spend(calls: Sequence[SpentCall]) -> Table:
             "subject": subject or None,
             "model": model,
             "calls": len(made),
-            "input_tokens": sum(call.input_tokens or 0 for call in made),
-            "output_tokens": sum(call.output_tokens or 0 for call in made),
+            "input_tokens": _known([call.input_tokens for call in made]),
+            "output_tokens": _known([call.output_tokens for call in made]),
+            "without_tokens": sum(call.input_tokens is None or call.output_tokens is None for call in made),
             "usd": _known([call.usd for call in made]),
             "without_price": sum(call.usd is None for call in made),
         }
@@ -61,7 +63,8 @@ def spend(calls: Sequence[SpentCall]) -> Table:
     told = (
         f"{len(calls)} paid calls and sessions on this data folder, by any run of it, "
         f"{'none of known price' if total is None else f'{total:.4f} US dollars'}. "
-        "Where a price is not known, dollars are missing, never zero."
+        "Where a price is not known, dollars are missing, never zero; so are tokens that a server did not tell. Sums "
+        "are of what is known: without_price and without_tokens count the rest."
         if calls
         else "No paid call was made on this data folder: every engine of this run is embedded."
     )
@@ -105,8 +108,10 @@ def of_systems(tracks: Sequence[TrackTables], cards: Mapping[str, SystemCard], c
         "costs-systems",
         "Estimate and actual by system",
         f"n = {sum(row['rollouts'] for row in rows)} rollouts. Low and high: what plan gives for as much audio, "
-        "rollout to words; compute: seconds the rollouts themselves took, so that it may lie below low. Realtime "
-        f"factor: compute to audio. Dollars low and high: a vendor's sessions of this length; {dollars}.",
+        "rollout to words; compute: seconds the rollouts themselves took, so that it may lie below low: systems "
+        "that share a recogniser or a voice find in the cache what another of them had done, and the first one run has "
+        "the whole of it. Realtime factor: compute to audio. Dollars low and high: a vendor's sessions of this length; "
+        f"{dollars}.",
         pl.DataFrame(rows, schema=_SYSTEMS_SCHEMA),
     )
 
@@ -139,6 +144,6 @@ def prices(calls: Sequence[SpentCall], cards: Sequence[SystemCard]) -> Table:
     )
 
 
-def _known(dollars: Sequence[float | None]) -> float | None:
-    known = [one for one in dollars if one is not None]
+def _known(numbers: Sequence[Number | None]) -> Number | None:
+    known = [one for one in numbers if one is not None]
     return sum(known) if known else None

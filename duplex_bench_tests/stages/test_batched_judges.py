@@ -86,6 +86,16 @@ def test_sentinels_are_asked_singly_whatever_the_batch_does(api, judged):
     assert api.n_requests == 4
 
 
+def test_sentinels_that_are_answered_in_prose_are_counted_and_named(api, judged):
+    """No verdict is not a wrong one, but a judge that no longer answers in shape must not pass for a sound one."""
+    api.reply = lambda prompt: by_gold(prompt) if ", number " in prompt else {"opinion": "It depends."}
+    _, result = judged(asked(), judge={"sentinels": True})
+    assert result.counts["judge_sentinels_no_verdict"] == result.counts["judge_sentinels"] > 0
+    assert result.counts["judge_sentinels_wrong"] == 0
+    assert "gave no verdict that can be read on" in result.note
+    assert verdicts(result) == RIGHT
+
+
 def test_what_the_batch_did_not_answer_is_asked_singly_at_the_full_price(api, judged):
     api.fate = lambda prompt: "error" if "number 3" in prompt else "ok"
     workspace, result = judged(asked())

@@ -39,6 +39,10 @@ def test_spend_is_summed_by_role_subject_and_model_and_an_unknown_price_is_no_ze
         ("a", 2, pytest.approx(0.005), 0),
         ("b", 1, None, 1),
     ]
+    silent = [dataclasses.replace(CALL, input_tokens=None, output_tokens=None)]
+    told, untold = (spend(made).frame.row(0, named=True) for made in (calls + silent, silent))
+    assert (told["input_tokens"], told["without_tokens"]) == (200, 1)
+    assert (untold["input_tokens"], untold["output_tokens"], untold["without_tokens"]) == (None, None, 1)
     assert "0.0050 US dollars" in spend(calls).caption
     assert "No paid call" in spend([]).caption
     assert "none of known price" in spend(calls[2:]).caption
