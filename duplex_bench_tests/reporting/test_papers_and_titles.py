@@ -14,6 +14,10 @@ def test_every_numbered_exhibit_of_the_conversation_paper_is_listed():
     assert {"Figure 2 a", "Figure 2 b", "Figure 2 c"} <= numbers
     known = {one.number for one in EXHIBITS if one.paper == "P1"}
     assert {"Table 1", "Table 14", "Table 15", "Table 16", "Table 21"} <= known
+    sections = {one.title: one.number for one in EXHIBITS if one.paper == "P1"}
+    assert sections["Human validation of the judge"] == "A3.4"
+    assert sections["Examples"] == "A6"
+    assert sections["Do metrics rank systems alike"] == "4.5"
 
 
 def test_an_exhibit_is_shown_where_it_has_rows_and_else_says_what_it_needs():

@@ -55,6 +55,19 @@
 
   const duration = () => Math.max(run.duration, other ? other.duration : 0, item.live_s, 0.1);
   const percent = (s) => `${(100 * s) / duration()}%`;
+  // What the turn types of a scene stand for; only those that this scene has.
+  const TURN_TYPES = {
+    T: "a request to the assistant", N1: "a request to another person", N2: "a statement among people",
+    N3: "talk that mentions the assistant or a request without asking it", N4Q: "a question to the assistant that a person then answers",
+    N4R: "the answer of that person",
+  };
+
+  function letters() {
+    const told = ((item.attributes || {}).turn_types || "").split(" ").concat(item.windows.map((w) => w.labels.turn_type));
+    const here = Object.keys(TURN_TYPES).filter((kind) => told.includes(kind));
+    return here.length ? el("p", { class: "letters" }, here.map((kind) => `${kind}: ${TURN_TYPES[kind]}`).join("; "), ".") : null;
+  }
+
   const windowName = (w) => [words(w.kind), w.labels.turn_type, w.labels.speaker].filter(Boolean).join(" ");
 
   function wave(encoded, className) {
@@ -186,6 +199,7 @@
       item.gold ? el("p", {}, "Gold answer: ", el("b", {}, item.gold)) : el("span", {}),
       tabs, controls, view.scroller,
       el("p", { class: "keys" }, el("kbd", {}, "space"), " play, ", el("kbd", {}, "\u2190"), " ", el("kbd", {}, "\u2192"), " one second, ", el("kbd", {}, "["), " ", el("kbd", {}, "]"), " windows, ", el("kbd", {}, "1"), "\u2013", el("kbd", {}, "9"), " systems, ", el("kbd", {}, "+"), " ", el("kbd", {}, "\u2212"), " zoom"),
+      letters() || "",
       audio || "", scores(), lineage());
     host.removeAttribute("aria-busy");
     if (audio) {
