@@ -14,6 +14,8 @@ class Interval(NamedTuple):
 
 
 UNDEFINED = Interval(nan, nan)
+# A mean may lie beyond its bounds by what its sum was rounded.
+_ROUNDED = 1e-9
 
 
 def checked_level(level: float) -> float:
@@ -65,7 +67,8 @@ def no_spread_interval(value: float, n_clusters: int, least: float, most: float,
     Raises:
         ValueError: ``value`` outside the bounds, or counts or level out of range.
     """
-    if not least <= value <= most:
+    if not least - _ROUNDED <= value <= most + _ROUNDED:
         raise ValueError(f"value {value} is not within {least} to {most}")
+    value = min(max(value, least), most)
     share = wilson_interval(0, n_clusters, level).high
     return Interval(value - share * (value - least), value + share * (most - value))

@@ -14,6 +14,7 @@ from duplex_bench.reporting.system_types import types_section
 from duplex_bench.reporting.system_types.claims import CLAIMS
 from duplex_bench.reporting.system_types.estimates import TypeStatistics
 from duplex_bench.stages.scoring import metric_cards
+from duplex_bench.statistics import wilson_interval
 
 pytestmark = pytest.mark.unit
 
@@ -70,6 +71,14 @@ def test_what_was_planted_as_in_the_paper_agrees_and_says_the_numbers():
     assert found.estimate.p < 0.01
     assert "Here full-duplex systems keep silent at more pauses." in found.sentence
     assert f"difference +{found.estimate.value:.2f}" in found.sentence
+
+
+def test_a_type_that_never_varies_has_the_width_that_its_conversations_leave():
+    """Full-duplex systems always silent, the others never: with six conversations that is not certain."""
+    tables = planted("conversation", {"pause_silent": lambda one, *_: float(one.type == "full_duplex")}, n_clusters=6)
+    found = answered(tables)["silent"].estimate
+    share = wilson_interval(0, 6).high
+    assert (found.value, found.low, found.high) == pytest.approx((1, 1 - 2 * share, 1))
 
 
 def test_the_opposite_disagrees_and_says_what_holds_instead():

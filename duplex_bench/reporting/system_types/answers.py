@@ -9,7 +9,7 @@ from duplex_bench.reporting.formats import MINUS, interval, number, p_value, uni
 from duplex_bench.reporting.inputs import TrackTables
 from duplex_bench.reporting.system_types.claims import CLAIMS, TYPE_TITLES, TYPES, Alike, Between, Claim, Ranked, Within
 from duplex_bench.reporting.system_types.estimates import Estimate, TypeStatistics
-from duplex_bench.statistics import holm, wilson_interval
+from duplex_bench.statistics import holm
 
 Agreement = Literal["agrees", "disagrees", "cannot tell"]
 
@@ -82,10 +82,6 @@ def _alike(estimate: Estimate, tables: TrackTables) -> Agreement:
     if estimate.value is None or estimate.inner is None:
         return "cannot tell"
     margin, (low, high) = tables.analysis.equivalence_margin, estimate.inner
-    if estimate.low == estimate.high == 0.0:
-        # Nothing ever differed: at most the share of clusters that Wilson's bound allows does.
-        high = wilson_interval(0, estimate.n_clusters).high
-        low = -high
     if -margin < low and high < margin:
         return "agrees"
     return "disagrees" if _agreement(estimate, 1, tables.alpha) != "cannot tell" else "cannot tell"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.reporting.estimates import center, resampled
+from duplex_bench.reporting.estimates import alike, center, resampled
 from duplex_bench.reporting.inputs import ADDRESSING, SystemInfo, SystemType, TrackTables
 from duplex_bench.reporting.system_types.claims import (
     ENDPOINTER,
@@ -28,10 +28,10 @@ from duplex_bench.reporting.system_types.claims import (
 )
 from duplex_bench.statistics import (
     multiplicities,
+    no_spread_interval,
     percentile_interval,
     sign_flip_tests,
     spearman,
-    wilson_interval,
 )
 from duplex_bench.storage.digests import generator_from
 
@@ -73,6 +73,11 @@ class _Part:
     n: int
 
 
+def _limits(card: MetricCard | None, least: float, most: float) -> tuple[float, float] | None:
+    """The least and most that a rate, or a difference of rates, can be; None for other metrics."""
+    return (least, most) if card is not None and card.statistic == "rate" else None
+
+
 class TypeStatistics:
     """Statistics over the systems of each type of one track.
 
@@ -106,12 +111,7 @@ class TypeStatistics:
         if card is None or not parts:
             return Estimate(why=self._none(metric, (kind,)))
         value = float(np.mean([part.value for part in parts]))
-        clusters = self._clusters(parts)
-        if card.statistic == "rate" and all(part.value == value for part in parts) and value in (0.0, 1.0):
-            # Resampling would call it certain.
-            low, high = wilson_interval(int(value) * clusters, clusters, self._level)
-            return Estimate(value, low, high, None, None, len(parts), sum(part.n for part in parts), clusters)
-        return self._made(value, self._mean_replicates(parts), parts, None)
+        return self._made(value, self._mean_replicates(parts), parts, None, limits=_limits(card, 0.0, 1.0))
 
     def contrast(self, wanted: Contrast) -> Estimate:
         """The number that a claim is about."""
@@ -130,7 +130,8 @@ class TypeStatistics:
             return Estimate(why=self._none(wanted.metric, TYPES))
         value = float(np.mean([part.value for part in ours]) - np.mean([part.value for part in theirs]))
         again = self._mean_replicates(ours) - self._mean_replicates(theirs)
-        return self._made(value, again, [*ours, *theirs], self._p(self._by_cluster(ours) - self._by_cluster(theirs)))
+        p = self._p(self._by_cluster(ours) - self._by_cluster(theirs))
+        return self._made(value, again, [*ours, *theirs], p, limits=_limits(card, -1.0, 1.0))
 
     def _within(self, wanted: Within) -> Estimate:
         keys = ["system", "item_id", "window_id", "cluster"]
@@ -145,7 +146,8 @@ class TypeStatistics:
         if not held:
             return Estimate(why=self._none(wanted.first, (wanted.of,)))
         value = float(np.mean([part.value for part in held]))
-        return self._made(value, self._mean_replicates(held), held, self._p(self._by_cluster(held)))
+        p = self._p(self._by_cluster(held))
+        return self._made(value, self._mean_replicates(held), held, p, limits=_limits(card, -1.0, 1.0))
 
     def _against(self, wanted: Against) -> Estimate:
         card = self._cards.get(wanted.metric)
@@ -158,7 +160,8 @@ class TypeStatistics:
         side = (pl.col("value") - wanted.value).sign() if card.statistic == "median" else pl.col("value") - wanted.value
         summed = rows.with_columns(side.alias("side")).group_by("cluster").agg(pl.col("side").sum())
         p = self._p(summed.sort("cluster")["side"].to_numpy().astype(np.float64))
-        return self._made(value, self._mean_replicates(parts) - wanted.value, parts, p)
+        limits = _limits(card, -wanted.value, 1 - wanted.value)
+        return self._made(value, self._mean_replicates(parts) - wanted.value, parts, p, limits=limits)
 
     def _ranked(self, wanted: Ranked) -> Estimate:
         pairs = [
@@ -194,7 +197,7 @@ class TypeStatistics:
         value = float(np.mean([one.value - other.value for one, other in both]))
         again = self._mean_replicates(named) - self._mean_replicates(unnamed)
         p = self._p(self._by_cluster(named) - self._by_cluster(unnamed))
-        return self._made(value, again, [*named, *unnamed], p, len(both))
+        return self._made(value, again, [*named, *unnamed], p, len(both), limits=_limits(card, -1.0, 1.0))
 
     def _parts(self, card: MetricCard | None, kind: SystemType) -> list[_Part]:
         if card is None:
@@ -241,13 +244,24 @@ class TypeStatistics:
         return int((np.sum([part.sizes for part in parts], axis=0) > 0).sum())
 
     def _made(
-        self, value: float, again: Floats, parts: Sequence[_Part], p: float | None, n_systems: int | None = None
+        self,
+        value: float,
+        again: Floats,
+        parts: Sequence[_Part],
+        p: float | None,
+        n_systems: int | None = None,
+        limits: tuple[float, float] | None = None,
     ) -> Estimate:
         n, clusters = sum(part.n for part in parts), self._clusters(parts)
         systems = len(parts) if n_systems is None else n_systems
         if clusters < 2:
             why = "all windows are of one cluster"
             return Estimate(value, p=p, n_systems=systems, n=n, n_clusters=clusters, why=why)
+        if limits is not None and alike(again):
+            # Resampling would call it certain.
+            low, high = no_spread_interval(value, clusters, *limits, self._level)
+            inner = no_spread_interval(value, clusters, *limits, 2 * self._level - 1)
+            return Estimate(value, low, high, (inner.low, inner.high), p, systems, n, clusters)
         low, high = percentile_interval(again, self._level, clusters)
         inner = percentile_interval(again, 2 * self._level - 1, clusters)
         return Estimate(value, low, high, (inner.low, inner.high), p, systems, n, clusters)
