@@ -105,7 +105,7 @@ def test_keys_play_move_and_change_the_system_at_the_same_second(tab, built_repo
     tab.keyboard.press("ArrowLeft")
     tab.keyboard.press("ArrowLeft")
     near(tab, 4)
-    tab.keyboard.press("3")
+    tab.keyboard.press("2")
     tab.wait_for_function("document.querySelector('audio').readyState >= 1")
     near(tab, 4)
     assert tab.text_content(".tabs [aria-pressed=true]").startswith("Cascade, 500 ms")

@@ -106,3 +106,12 @@ def test_titles_and_card_texts_for_people():
     assert in_words("see silence_without_carry_over.", {"silence_without_carry_over": "Silence, no carry-over"}) == (
         "see Silence, no carry-over."
     )
+
+
+def test_an_item_s_runs_stand_in_the_order_of_the_rows(report_inputs):
+    from duplex_bench.reporting.site.chunks import TrackIndex
+
+    track = report_inputs.tracks[0]
+    order = [system.name for system in report_inputs.systems]
+    item = track.items["item_id"][0]
+    assert [row["system"] for row in TrackIndex(track, order).of_item(item).rollouts] == order

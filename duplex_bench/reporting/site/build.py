@@ -190,12 +190,13 @@ def write_items(inputs: ReportInputs, folder: Path, earlier: Path | None) -> lis
     runs = RunList()
     metrics: dict[str, dict[str, Any]] = {}
     both_sides = chosen_runs(inputs)
+    order = [system.name for system in inputs.systems]
     for track in inputs.tracks:
         metrics.update(
             {card.id: {"title": card.title, "statistic": card.statistic, "unit": card.unit, "track": card.track,
                        "direction": card.direction, "headline": card.headline} for card in track.cards}
         )  # fmt: skip
-        for chunk in item_chunks(inputs, TrackIndex(track), folder, earlier, both_sides):
+        for chunk in item_chunks(inputs, TrackIndex(track, order), folder, earlier, both_sides):
             name = f"item-{slug(chunk.item_id)}"
             (data / f"{name}.js").write_text(script_call(f"item:{chunk.item_id}", chunk.data), encoding="utf-8")
             runs.add(len(rows), chunk.data["runs"])

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,13 +50,16 @@ class TrackIndex:
     """The tables of a track, parted by item; rows become plain objects only for the item that is asked for.
 
     A run of the papers' size has millions of rows, whose objects at once would take several times the memory of the
-    tables.
+    tables. ``systems`` are names in the order in which an item's runs are given.
     """
 
-    def __init__(self, tables: TrackTables) -> None:
+    def __init__(self, tables: TrackTables, systems: Sequence[str] = ()) -> None:
         self.tables = tables
         self.order = {card.id: place for place, card in enumerate(tables.cards)}
-        rollouts = tables.rollouts.sort("system", "repeat")
+        rank = {name: place for place, name in enumerate(systems)}
+        # An item's runs stand in the order of the report's rows.
+        place = pl.col("system").replace_strict(rank, default=len(rank), return_dtype=pl.Int64)
+        rollouts = tables.rollouts.sort(place, "system", "repeat")
         of_items = rollouts.select("rollout_key", "item_id").unique(maintain_order=True)
         self._parts = {
             "rollouts": _by_item(rollouts),
