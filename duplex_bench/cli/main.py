@@ -1,5 +1,6 @@
 """The ``duplex-bench`` command. Heavy libraries load inside the commands that need them, so that help is quick."""
 
+import errno
 import os
 from pathlib import Path
 from typing import Annotated
@@ -36,6 +37,9 @@ LimitedOption = Annotated[
     int | None, typer.Option("--limit", min=1, help="The results of a run that was made with this --limit.")
 ]
 DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
+
+
+_PLACE_REMEDY = "make it readable and writable, or name another place (--data for run outputs)"
 
 
 def _version(wanted: bool) -> None:
@@ -171,7 +175,7 @@ def serve(
             "minicpm-o-realtime, minicpm-o-demo, vllm-omni-duplex ...).",
         ),
     ] = "openai-realtime",
-    port: Annotated[int, typer.Option(help="Port; 0 for any that is free.")] = 8765,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.")] = 8765,
     host: Annotated[str, typer.Option(help="Address; another than loopback needs --key.")] = "127.0.0.1",
     voice: Annotated[
         str, typer.Option(help="Who answers: cascade (listens and speaks, embedded models) or tone (no model).")
@@ -208,7 +212,7 @@ def score_audio(
 @app.command()
 def review(
     profile: ProfileOption = "demo",
-    port: Annotated[int, typer.Option(help="Port.")] = 8780,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port.")] = 8780,
     host: Annotated[
         str, typer.Option(help="Address; another than loopback needs tokens (docs/review.md).")
     ] = "127.0.0.1",
@@ -437,7 +441,10 @@ def upgrade(
 @app.command()
 def health(
     port: Annotated[
-        int | None, typer.Option("--port", help="Serve the page, health.json and metrics here. Default: look once.")
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65535, help="Serve the page, health.json and metrics here. Default: look once."
+        ),
     ] = None,
     host: Annotated[
         str, typer.Option(help="Address; another than loopback needs DUPLEX_BENCH_HEALTH_TOKEN.")
@@ -454,7 +461,7 @@ def health(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1.")] = 3000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1.")] = 3000,
     profile: ProfileOption = "demo",
     data: DataOption = Path("data"),
 ) -> None:
@@ -462,6 +469,20 @@ def ui(
     from duplex_bench.cli.ui import serve_ui
 
     serve_ui(_root(), data, port, profile)
+
+
+def _as_told(error: Exception) -> str:
+    """The error, with what to do where the operating system only says what it refused."""
+    if not isinstance(error, OSError) or error.errno is None:
+        return str(error)
+    remedies = {
+        errno.EADDRINUSE: "choose another with --port",
+        errno.EACCES: _PLACE_REMEDY,
+        errno.EPERM: _PLACE_REMEDY,
+        errno.EROFS: _PLACE_REMEDY,
+    }
+    remedy = remedies.get(error.errno)
+    return f"{error}: {remedy}" if remedy else str(error)
 
 
 def main() -> None:
@@ -472,7 +493,7 @@ def main() -> None:
     try:
         app()
     except (ValueError, OSError) as error:
-        tell_error(redacted(str(error)))
+        tell_error(redacted(_as_told(error)))
         raise SystemExit(2) from error
 
 

@@ -24,10 +24,10 @@ _COLOURS = {"kept": "green", "broken": "red", "not_applicable": "dim"}
 def listed(context: typer.Context, data: DataOption = Path("data")) -> None:
     """List the systems that can be run here, and cards that could not be read, with the reason."""
     if context.invoked_subcommand is None:
-        from duplex_bench.cli.root import root
+        from duplex_bench.cli.root import data_folder
         from duplex_bench.cli.status import list_systems
 
-        list_systems(root() / data)
+        list_systems(data_folder(data))
 
 
 @app.command()
@@ -48,7 +48,7 @@ def check(
     data: DataOption = Path("data"),
 ) -> None:
     """Try every rule of the contract on a system; 0 if it keeps those that must be kept. The report shows the level."""
-    from duplex_bench.cli.root import root
+    from duplex_bench.cli.root import data_folder
 
     if every == bool(name):
         raise ValueError("systems check: name one system, or give --all")
@@ -56,7 +56,7 @@ def check(
         raise ValueError("systems check --all never pays: check hosted systems one by one with --paid")
     if loopback and not every:
         raise ValueError("systems check: --loopback belongs to --all")
-    folder = root() / data
+    folder = data_folder(data)
     raise typer.Exit(_check_every(folder, loopback, as_json) if every else _check_one(folder, name, paid, as_json))
 
 
@@ -142,10 +142,10 @@ def new(
 ) -> None:
     """Write a card and a class to start from; they pass the suite as they are."""
     from duplex_bench.cli.new_system import write_new_system
-    from duplex_bench.cli.root import root
+    from duplex_bench.cli.root import data_folder
     from duplex_bench.stages.cards import readable_cards
 
-    folder = root() / data / "systems"
+    folder = data_folder(data) / "systems"
     cards, errors = readable_cards(folder)
     card, code = write_new_system(folder, name, set(cards), python)
     for path in (card, code):
@@ -166,14 +166,14 @@ def setup(
     """Make the environment of a system from its card's lock; nothing of it touches this environment."""
     import sys
 
-    from duplex_bench.cli.root import root
+    from duplex_bench.cli.root import data_folder
     from duplex_bench.stages.cards import card_named
     from duplex_bench.systems.virtual_environments import set_up
 
     def say(step: str) -> None:
         console.print(f"[dim]{step}[/]", highlight=False, soft_wrap=True)
 
-    folder = root() / data
+    folder = data_folder(data)
     made = set_up(
         card_named(folder / "systems", name), folder / "cache", python or sys.executable, again=again, say=say
     )
@@ -192,10 +192,10 @@ def sweep(
 ) -> None:
     """Write cards that differ in their endpointer: each silence, and semantic detection at each eagerness."""
     from duplex_bench.cli.new_system import write_sweep
-    from duplex_bench.cli.root import root
+    from duplex_bench.cli.root import data_folder
 
-    written = write_sweep(root() / data / "systems", name, silences)
-    console.print(f"wrote {len(written)} cards into {root() / data / 'systems'}", highlight=False, soft_wrap=True)
+    written = write_sweep(data_folder(data) / "systems", name, silences)
+    console.print(f"wrote {len(written)} cards into {data_folder(data) / 'systems'}", highlight=False, soft_wrap=True)
     chosen = " ".join(f"--system {card.name}" for card in written)
     console.print(f"next: duplex-bench run --track conversation {chosen}", highlight=False, soft_wrap=True)
     if written[0].driver == "realtime":
@@ -210,14 +210,14 @@ def sweep(
 @app.command()
 def talk(
     name: NameArgument,
-    port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 for any that is free.")] = 8790,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 for any that is free.")] = 8790,
     profile: Annotated[
         str, typer.Option("--profile", "-p", help="The run whose items can be played to it while you listen in.")
     ] = "demo",
     data: DataOption = Path("data"),
 ) -> None:
     """Talk to a system from the browser's microphone, or play it an item and listen in. Loopback only."""
-    from duplex_bench.cli.root import root
+    from duplex_bench.cli.root import data_folder
     from duplex_bench.cli.talk import serve_talk
 
-    raise typer.Exit(serve_talk(root() / data, name, port, profile))
+    raise typer.Exit(serve_talk(data_folder(data), name, port, profile))

@@ -16,8 +16,8 @@ from duplex_bench.contract.types import OUT_KINDS, STATES, InvalidOutputError, O
 _SESSION_CALLS = "open", "step", "close"
 
 
-def checked_system(system: Any) -> Any:
-    """``system`` if it has a spec and makes sessions.
+def checked_system(system: Any, call: str = "new_session") -> Any:
+    """``system`` if it has a spec and makes sessions by ``call``.
 
     Raises:
         InvalidOutputError: What the adapter's callable returned is no system.
@@ -30,8 +30,11 @@ def checked_system(system: Any) -> Any:
             f"the adapter's callable returned {_kind(system)} whose spec is {_kind(spec)}: it is to be a "
             "duplex_bench.contract.types.Spec"
         )
-    if not any(callable(getattr(system, name, None)) for name in ("new_session", "new_push_session")):
-        raise InvalidOutputError(f"the adapter's callable returned {_kind(system)}, which has no new_session()")
+    if not callable(getattr(system, call, None)):
+        raise InvalidOutputError(
+            f"the adapter's callable returned {_kind(system)}, which has no {call}(), by which its card's driver opens "
+            "a session"
+        )
     return system
 
 

@@ -115,7 +115,9 @@ def open_system(
         try:
             factory = load_factory(card.adapter)
             settings = dict(card.settings)
-            system = checked_system(factory(settings, store=store) if card.uses_cache else factory(settings))
+            made = factory(settings, store=store) if card.uses_cache else factory(settings)
+            # By the card, as the driver of a run is chosen by it.
+            system = checked_system(made, "new_push_session" if card.driver == "realtime" else "new_session")
         except SYSTEM_ERRORS as error:
             remedy = ""
             if (

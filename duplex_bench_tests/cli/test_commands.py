@@ -1,5 +1,8 @@
 """What a newcomer sees: help of every command, and one line with the remedy for every mistake."""
 
+import errno
+import os
+
 import pytest
 from typer.testing import CliRunner
 
@@ -93,3 +96,37 @@ def test_status_before_anything_was_run(called):
     code, out, _ = called("status")
     assert code == 0
     assert "no items yet: run `duplex-bench run --profile demo`" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("arguments", [("systems",), ("systems", "check", "never-speak"), ("systems", "new", "mine")])
+def test_a_data_folder_that_is_a_file_is_refused(called, tmp_path, arguments):
+    (tmp_path / "file").write_text("")
+    code, _, err = called(*arguments, "--data", "file")
+    assert code == 2
+    assert "--data file is a file: name a folder" in err
+
+
+@pytest.mark.parametrize("port", ["-1", "65536"])
+def test_a_port_that_no_machine_has_is_refused(called, port):
+    code, _, err = called("systems", "talk", "never-speak", "--port", port)
+    assert code == 2
+    assert "--port" in err
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EROFS, "name another place"),
+        (errno.EACCES, "make it readable"),
+        (errno.EADDRINUSE, "another with --port"),
+    ],
+)
+def test_what_the_operating_system_refuses_is_told_with_what_to_do(called, monkeypatch, number, remedy):
+    def refused(*_):
+        raise OSError(number, os.strerror(number), "there[bold]")
+
+    monkeypatch.setattr("duplex_bench.cli.status.list_systems", refused)
+    code, _, err = called("systems")
+    assert code == 2
+    assert "there[bold]" in err
+    assert remedy in err

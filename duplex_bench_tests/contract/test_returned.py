@@ -99,7 +99,7 @@ class NoSessions:
         (None, "callable returned None: return the system"),
         (NoSpec(), "returned something of type NoSpec whose spec is None"),
         (DictSpec(), "whose spec is something of type tuple: it is to be a duplex_bench.contract.types.Spec"),
-        (NoSessions(), "something of type NoSessions, which has no new_session()"),
+        (NoSessions(), "something of type NoSessions, which has no new_session(), by which"),
     ],
 )
 def test_what_is_no_system_is_refused(system, told):

@@ -143,6 +143,19 @@ def test_an_interpreter_under_which_nothing_can_be_served_is_named(opened, tmp_p
     assert told in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("adapter", "driver", "call"),
+    [("serving.loopback", "frame_stepped", "new_session"), ("adapters.never_speak", "realtime", "new_push_session")],
+)
+def test_a_driver_that_is_not_the_systems_is_told_at_once(adapter, driver, call):
+    card = SystemCard(
+        name="x", title="X", family="policy", licence="MIT", adapter=f"duplex_bench.systems.{adapter}:create",
+        driver=driver, settings={"protocol": "moshi"} if "serving" in adapter else {},
+    )  # fmt: skip
+    with pytest.raises(SystemStartError, match=rf"has no {call}\(\), by which its card's driver"), open_system(card):
+        pass
+
+
 def test_this_interpreter_has_no_fault():
     assert interpreters.fault_of(sys.executable) is None
 
