@@ -97,7 +97,7 @@ def _why_not(claim: Claim, estimate: Estimate, tables: TrackTables) -> str:
     if estimate.p is not None and 2.0 ** (1 - estimate.n_clusters) >= tables.alpha:
         return f"with {few} no test can tell"
     if estimate.value == 0:
-        return "the estimate is zero"
+        return "the two are alike"
     way = "the papers' way" if ((estimate.value or 0) > 0) == (claim.expected > 0) else "the other way"
     return f"it points {way}, but with {few} it may be chance"
 
@@ -130,7 +130,7 @@ def _seen(claim: Claim, estimate: Estimate, statistics: TypeStatistics, tables: 
     if isinstance(contrast, Alike):
         return f"{card.title}, explicit minus implicit, over {estimate.n_systems} systems: {apart}."
     whole = _short(statistics.of_type(card.id, contrast.of), card)
-    return f"{card.title}: {whole}; from {number(contrast.value)} {apart}."
+    return f"{card.title}: {whole}; difference from {number(contrast.value)}: {apart}."
 
 
 def _short(estimate: Estimate, card: MetricCard) -> str:

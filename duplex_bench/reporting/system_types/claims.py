@@ -155,7 +155,7 @@ CLAIMS: Final = (
         Against("duration_ratio", 1.0, FULL_DUPLEX),
     ),
     Claim(
-        "recall", "conversation", "P2", "abstract, 5",
+        "recall", "conversation", "P2", "5, abstract",
         "Hosted systems, which read the history, recall 41 to 60 % of conversation facts; full-duplex models, which "
         "hear it, 17 to 22 %.",
         "endpointer-dependent systems recall more", "full-duplex systems recall more",

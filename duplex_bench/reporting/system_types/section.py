@@ -101,12 +101,13 @@ def _caution(members: dict[SystemType, tuple[SystemInfo, ...]]) -> str:
     for kind in TYPES:
         here = [one for one in members[kind] if one.stands_in_for]
         if here:
-            whose = "All" if len(here) == len(members[kind]) else f"{len(here)} of the {len(members[kind])}"
-            told.append(f"{whose} {TYPE_TITLES[kind]} systems stand in for others")
+            share = "all" if len(here) == len(members[kind]) else f"{len(here)} of the {len(members[kind])}"
+            told.append(f"{share} {TYPE_TITLES[kind]} systems")
     if not told:
         return ""
+    whose = " and ".join(told)
     return (
-        f"{'; '.join(told)}. What a stand-in does says nothing about the system that it stands in for: an answer "
+        f"{whose[0].upper()}{whose[1:]} stand in for others. What a stand-in does says nothing about the system that it stands in for: an answer "
         "below then shows what the benchmark makes of such behaviour, not whether the papers are right."
     )
 
