@@ -107,8 +107,9 @@ def _caution(members: dict[SystemType, tuple[SystemInfo, ...]]) -> str:
         return ""
     whose = " and ".join(told)
     return (
-        f"{whose[0].upper()}{whose[1:]} stand in for others. What a stand-in does says nothing about the system that it stands in for: an answer "
-        "below then shows what the benchmark makes of such behaviour, not whether the papers are right."
+        f"{whose[0].upper()}{whose[1:]} stand in for others. What a stand-in does says nothing about the system that "
+        "it stands in for: an answer below then shows what the benchmark makes of such behaviour, not whether the "
+        "papers are right."
     )
 
 
