@@ -237,8 +237,9 @@ def _second_opinion(
 
 
 def _verdicts(table: pl.DataFrame, name: str) -> dict[str, str | None]:
-    rows = table.filter(pl.col("rubric") == name).select("rollout_key", "window_id", "verdict").iter_rows()
-    return {f"{rollout}:{window}": verdict for rollout, window, verdict in rows}
+    # With the item: a reader of the transcript has one key for all of them.
+    rows = table.filter(pl.col("rubric") == name).select("rollout_key", "item_id", "window_id", "verdict").iter_rows()
+    return {f"{rollout}:{item}:{window}": verdict for rollout, item, window, verdict in rows}
 
 
 def _warn(workspace: Workspace, settings: ModelSettings, role: str, system: str, told: _Told) -> None:

@@ -29,6 +29,7 @@ from duplex_bench.stages.report_costs import cost_tables
 from duplex_bench.stages.report_reviews import label_review
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.row_order import row_key
+from duplex_bench.stages.second_judge import judges_agree
 from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
 from duplex_bench.stages.validation import validation_tables
@@ -176,6 +177,7 @@ def report(
             extra.append(predicted)
         extra += sensitivity_tables(track) + boundary_error_tables(workspace, track)
         for made in (
+            judges_agree(workspace, track),
             second_judge_table(workspace, track),
             repeat_variance(workspace, track),
             ceiling_by_history(workspace, track),

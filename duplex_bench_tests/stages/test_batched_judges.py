@@ -1,5 +1,7 @@
 """The judge over a vendor's batch endpoint: what is asked ahead, what singly, what is left to the next run."""
 
+import dataclasses
+
 import polars as pl
 import pytest
 
@@ -124,6 +126,15 @@ def test_prose_from_a_batch_is_read_again_singly(api, judged):
     _, result = judged(asked(2))
     assert verdicts(result) == {"i0": "incorrect", "i1": "correct"}
     assert len(api.singles) == 2
+
+
+def test_agreement_counts_every_question_of_a_reader_of_the_transcript(api, judged, batch_server):
+    """Its verdicts have one rollout key for all items: they must not fall together."""
+    other = batch_server("gemini" if api.vendor != "gemini" else "openai", reply=by_gold)
+    second = {"vendor": other.vendor, "model": "a-model", "base_url": other.settings().base_url}
+    one_key = [dataclasses.replace(one, rollout_key="transcript-reference") for one in asked()]
+    _, result = judged(one_key, judge={"second": second})
+    assert result.counts["second_judge_answer_correctness_both"] == len(one_key)
 
 
 def test_the_second_judge_goes_by_batch_too(api, judged, batch_server):
