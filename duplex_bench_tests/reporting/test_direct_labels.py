@@ -31,11 +31,13 @@ def axes_of(**limits):
 def drawn_boxes(figure):
     """Extents of every text of the axes, pixels, after the layout is settled."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
 
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     return [
-        (text.get_text(), text.get_window_extent(canvas.get_renderer()))
+        # Of the text alone, without the line that may join it to its point.
+        (text.get_text(), Text.get_window_extent(text, canvas.get_renderer()))
         for axes in figure.axes
         for text in axes.texts
         if axes.get_visible() and text.get_text()
@@ -105,6 +107,16 @@ def test_points_in_one_place_share_a_label_and_none_covers_another():
     assert any(name == "Cascade, 300 ms\nCascade, 500 ms" for name, _ in boxes)
     assert len(boxes) == 5
     assert_apart(boxes)
+
+
+def test_a_row_of_points_has_names_that_do_not_touch_joined_by_lines():
+    axes = axes_of(xlim=(0, 1), ylim=(0, 1.06))
+    points = [(0.05 + 0.08 * n, 1.0, f"System {n}, semantic endpointer", "k") for n in range(11)]
+    beside_points(axes, points, (5.3, 3.4), 8.0)
+    boxes = drawn_boxes(axes.figure)
+    assert len(boxes) == 11
+    assert_apart(boxes)
+    assert any(text.arrow_patch is not None for text in axes.texts)
 
 
 def test_every_cumulative_curve_has_its_own_row_and_says_its_median():

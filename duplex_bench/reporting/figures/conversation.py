@@ -94,8 +94,10 @@ def _plane(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sketch | None:
         axes.set_xlim(-0.03, 1.03)
         axes.set_ylim(-0.03, 1.06)
         for place, (system, x, y) in enumerate(points):
-            axes.plot([x], [y], linestyle="none", marker=MARKERS[place % len(MARKERS)], markersize=7,
-                      color=PALETTE[place % len(PALETTE)], label=system.title, clip_on=False)  # fmt: skip
+            # After six the marks go on with other colours.
+            mark = MARKERS[(place + place // len(MARKERS)) % len(MARKERS)]
+            axes.plot([x], [y], linestyle="none", marker=mark, markersize=7, color=PALETTE[place % len(PALETTE)],
+                      label=system.title, clip_on=False)  # fmt: skip
         named = [(x, y, one.title, PALETTE[place % len(PALETTE)]) for place, (one, x, y) in enumerate(points)]
         beside_points(axes, named, (size[0] - 0.7, size[1] - 0.6), 8.0)
         axes.plot([0, 1], [0, 1], color="#6b7683", linewidth=0.8, linestyle=(0, (2, 3)))

@@ -15,6 +15,9 @@ _POINTS_PER_INCH: Final = 72.0
 # Mean advance of a character of the figures' typeface, as a share of its size.
 _ADVANCE: Final = 0.52
 _LEAST_SHARE: Final = 0.06
+# How far from its point a name may go, in steps of the gap between them, and from where on a line joins them.
+_STEPS: Final = (0.5, 1.5, 3, 4.5, 6, 7.5, 9, 10.5, 12, 14)
+_NEAR_IN: Final = 0.22
 _DARK: Final = "#10161e"
 
 
@@ -131,7 +134,8 @@ def beside_points(
 ) -> None:
     """Write (x, y, name, colour) beside each point where it covers no other point or name, as far as there is room.
 
-    Points that lie on one another share a label of several lines.
+    Points that lie on one another share a label of several lines. A name that had to go further away is joined to its
+    point by a line.
     """
     together: dict[tuple[float, float], list[tuple[str, str]]] = {}
     for x, y, name, colour in points:
@@ -144,32 +148,34 @@ def beside_points(
         lines = [name for name, _ in names]
         wide = max(text_width_in(line, size_pt) for line in lines)
         tall = 1.2 * size_pt / _POINTS_PER_INCH * len(lines)
-        box, align = min(
+        box, align, away = min(
             _around(spots[place], wide, tall),
-            key=lambda one: sum(_overlap(one[0], other) for other in taken) + _outside(one[0], size_in),
+            key=lambda one: sum(_overlap(one[0], other) for other in taken) + _outside(one[0], size_in) + 0.3 * one[2],
         )
         taken.append(box)
         shift = ((box[0] if align == "left" else box[2] if align == "right" else (box[0] + box[2]) / 2)
                  - spots[place][0], (box[1] + box[3]) / 2 - spots[place][1])  # fmt: skip
+        joined = {"arrowstyle": "-", "linewidth": 0.6, "color": names[0][1], "shrinkA": 0, "shrinkB": 3}
         axes.annotate("\n".join(lines), place, xytext=(shift[0] * _POINTS_PER_INCH, shift[1] * _POINTS_PER_INCH),
                       textcoords="offset points", ha=align, va="center", fontsize=size_pt,
-                      color=names[0][1] if len(names) == 1 else None, annotation_clip=False)  # fmt: skip
+                      color=names[0][1] if len(names) == 1 else None, annotation_clip=False,
+                      arrowprops=joined if away > _NEAR_IN else None)  # fmt: skip
 
 
 _Box = tuple[float, float, float, float]
 
 
-def _around(spot: tuple[float, float], wide: float, tall: float) -> list[tuple[_Box, str]]:
-    """Boxes for a text around a point, the best place first, each with how the text is aligned in it."""
+def _around(spot: tuple[float, float], wide: float, tall: float) -> list[tuple[_Box, str, float]]:
+    """Boxes for a text around a point, near ones first, each with how the text is aligned in it and how far it is."""
     x, y = spot
     gap = 0.09
-    found: list[tuple[_Box, str]] = []
-    for lift in (0.0, tall / 2 + gap / 2, -tall / 2 - gap / 2, tall + gap, -tall - gap):
+    found: list[tuple[_Box, str, float]] = []
+    for lift in (0.0, *(sign * (tall / 2 + step * gap) for step in _STEPS for sign in (1, -1))):
         low, high = y + lift - tall / 2, y + lift + tall / 2
-        found.append(((x + gap, low, x + gap + wide, high), "left"))
-        found.append(((x - gap - wide, low, x - gap, high), "right"))
-    middle: list[tuple[_Box, str]] = [
-        ((x - wide / 2, low, x + wide / 2, low + tall), "center") for low in (y + gap, y - gap - tall)
+        found.append(((x + gap, low, x + gap + wide, high), "left", abs(lift)))
+        found.append(((x - gap - wide, low, x - gap, high), "right", abs(lift)))
+    middle: list[tuple[_Box, str, float]] = [
+        ((x - wide / 2, low, x + wide / 2, low + tall), "center", tall / 2) for low in (y + gap, y - gap - tall)
     ]
     return found + middle
 
