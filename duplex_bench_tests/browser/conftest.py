@@ -24,17 +24,28 @@ def built_report(report_factory, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def chromium():
+def playwright():
+    """One for all tests: a second in the same process is refused."""
     from playwright.sync_api import sync_playwright
 
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def chromium_path():
     path = shutil.which("chromium")
     if path is None:
         pytest.fail("chromium is not installed: run `make test-browser`, which installs it")
+    return path
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright, chromium_path):
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
-        yield browser
-        browser.close()
+    browser = playwright.chromium.launch(executable_path=chromium_path, args=arguments)
+    yield browser
+    browser.close()
 
 
 @pytest.fixture

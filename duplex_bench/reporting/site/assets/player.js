@@ -144,8 +144,11 @@
     });
   }
 
+  // A window that is an instant may have its name where the next window has not begun.
+  const until = (w) => (w.end > w.start ? w.end : Math.min(duration(), ...item.windows.filter((one) => one.start > w.start).map((one) => one.start)));
+
   function shortName(w) {
-    const room = (w.end - w.start) * perSecond() - 10;
+    const room = (until(w) - w.start) * perSecond() - 10;
     return [windowName(w), w.labels.turn_type, words(w.kind)].find((name) => name && textWidth(name) <= room) || "";
   }
 
@@ -228,6 +231,7 @@
       button.setAttribute("aria-label", button.title);
       const band = el("div", { class: "band" });
       for (const node of [button, band]) { node.style.left = percent(w.start); node.style.width = percent(w.end - w.start); }
+      if (w.end <= w.start && button.textContent) button.style.width = "auto";
       windows.append(button);
       for (const [name, at] of Object.entries(w.marks)) {
         const tick = el("span", { class: "tick", title: `${words(name)} ${number(at, "s")}` });
