@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import time
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
+
+from rich.markup import escape
 
 from duplex_bench.cli import graph
 from duplex_bench.cli.console import console, error_console, progress_bars, tell_skipped
@@ -189,13 +192,14 @@ def run_benchmark(
         )
         return 1
     console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
-    console.print(f"[dim]The same runs in the Dagster UI:[/] {_ui_command(root, data)}", highlight=False)
+    told = f"[dim]The same runs in the Dagster UI:[/] {escape(_ui_command(root, data))}"
+    console.print(told, highlight=False, soft_wrap=True)
     return 0
 
 
 def _ui_command(root: Path, data: Path) -> str:
     same = (root / data).resolve() == (root / "data").resolve()
-    return "make ui" if same else f"duplex-bench ui --data {data}"
+    return "make ui" if same else f"duplex-bench ui --data {shlex.quote(str(data))}"
 
 
 def _meant(chosen: Chosen, system: str, only: str) -> bool:

@@ -56,6 +56,8 @@ class Playback:
         self._chunks: list[_Chunk] = []
         self._end = 0
         self._cut: set[str] = set()
+        # Of the last chunk that was queued: a flush may have taken it out of the chunks since.
+        self._last: str | None = None
 
     @property
     def end_samples(self) -> int:
@@ -88,6 +90,7 @@ class Playback:
         # A copy: what was heard cannot change when the caller reuses its buffer.
         self._chunks.append(_Chunk(start, chunk.astype(np.float32, copy=True), response_id))
         self._end = start + len(chunk)
+        self._last = response_id
         return start
 
     def flush(self, at_s: float) -> list[Truncation]:
@@ -100,8 +103,8 @@ class Playback:
             ValueError: ``at_s`` before 0 or not finite.
         """
         at = self._position(at_s, "at_s")
-        if self._chunks and self._chunks[-1].response_id is not None:
-            self._cut.add(self._chunks[-1].response_id)
+        if self._last is not None:
+            self._cut.add(self._last)
         lost: dict[str | None, int] = {}
         kept = list(self._chunks)
         while kept and kept[-1].stop > at:

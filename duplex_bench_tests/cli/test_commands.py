@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from duplex_bench.cli import main
+from duplex_bench.cli.run import _ui_command
 
 pytestmark = pytest.mark.unit
 
@@ -130,3 +131,8 @@ def test_what_the_operating_system_refuses_is_told_with_what_to_do(called, monke
     assert code == 2
     assert "there[bold]" in err
     assert remedy in err
+
+
+def test_the_command_for_the_ui_can_be_pasted(tmp_path):
+    assert _ui_command(tmp_path, "my data ü") == "duplex-bench ui --data 'my data ü'"
+    assert _ui_command(tmp_path, "data") == "make ui"

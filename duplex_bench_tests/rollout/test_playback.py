@@ -62,6 +62,16 @@ def test_an_earlier_response_that_was_heard_whole_is_not_reported():
     assert [cut.response_id for cut in player.flush(0.3)] == ["b"]
 
 
+@pytest.mark.parametrize("second", ["b", None])
+def test_a_second_flush_ends_no_response_that_came_before_the_last(second):
+    player = Playback(RATE)
+    player.push(0.0, _ones(10), "a")
+    player.push(0.05, _ones(50), second)
+    assert [cut.response_id for cut in player.flush(0.1)] == [second]
+    assert player.flush(0.1) == []
+    assert player.push(0.1, _ones(10), "a") == 10
+
+
 @pytest.mark.parametrize(
     "samples",
     [np.ones((2, 3), dtype=np.float32), np.ones(3, dtype=np.int16), np.array([0.0, np.nan], dtype=np.float32)],
