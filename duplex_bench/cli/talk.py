@@ -38,9 +38,8 @@ def serve_talk(data: Path, name: str, port: int, profile: str) -> int:
         app = create_app(system, card.title, items, player(workspace, system.spec))
         console.print(f"[bold]talk:[/] http://{HOST}:{listener.getsockname()[1]}", highlight=False, soft_wrap=True)
         paid = f" {card.provider} is paid for what is said." if card.provider else ""
-        told = (
-            f"{len(items)} items of profile {profile} can be played to it." if items else "No items: nothing was run."
-        )
+        none = f"No items of profile {profile}: a run without --limit makes them."
+        told = f"{len(items)} items of profile {profile} can be played to it." if items else none
         console.print(f"[dim]{told}{paid} Ctrl-C ends it.[/]", highlight=False, soft_wrap=True)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", server_header=False))
         server.run(sockets=[listener])
