@@ -19,6 +19,10 @@ HELD_FOR_S: Final = 60
 """After this Redis hands a run out again that a killed worker had taken and not begun (ours)."""
 AMQP_HELD_FOR_S: Final = 7 * 24 * 3600
 """For so long a worker may be at one run before RabbitMQ (3.12 or newer) takes its connection for dead (ours)."""
+AWAY_FOR_S: Final = 60
+"""How long a run that is handed over waits for a broker that is away: a killed one is up again by then (ours; else it
+is 4 s, after which the run counts as failed)."""
+_TRIES: Final = {"max_retries": AWAY_FOR_S, "interval_start": 0.2, "interval_step": 0.4, "interval_max": 1.0}
 PATIENCE_S: Final = 10.0
 """How long a look at the queues waits for the broker (ours)."""
 
@@ -50,19 +54,24 @@ def celery_settings(broker: str) -> dict[str, Any]:
     RabbitMQ hands out no more than one that is not confirmed, which it is at the run's end. Then RabbitMQ also hands a
     killed worker's run out again at once; one that had begun is left to the launcher, which makes it anew.
     """
-    settings: dict[str, Any] = {"worker_prefetch_multiplier": 1, "broker_connection_retry_on_startup": True}
+    away = {**_TRIES, "connect_retries_timeout": AWAY_FOR_S}
+    settings: dict[str, Any] = {
+        "worker_prefetch_multiplier": 1,
+        "broker_connection_retry_on_startup": True,
+        "task_publish_retry_policy": _TRIES,
+    }
     if not is_amqp(broker):
         return {
             **settings,
             "worker_disable_prefetch": True,
-            "broker_transport_options": {"visibility_timeout": HELD_FOR_S},
+            "broker_transport_options": {**away, "visibility_timeout": HELD_FOR_S},
         }
     arguments = {"x-max-priority": 10, "x-consumer-timeout": AMQP_HELD_FOR_S * 1000}
     return {
         **settings,
         "task_acks_late": True,
         # A run that the broker did not take is an error of who hands it over, not lost.
-        "broker_transport_options": {"confirm_publish": True},
+        "broker_transport_options": {**away, "confirm_publish": True},
         # Both sides must declare a queue in the same words.
         "task_queues": [_queue(name, arguments) for name in QUEUES],
     }

@@ -32,10 +32,7 @@ class WatchedCeleryRunLauncher(CeleryRunLauncher):
         # Dagster's default reaches only the process that handed the run over; older files name the broker for both.
         named = backend if backend not in {None, "rpc://", broker} else None
         super().__init__(default_queue, broker=broker, backend=named or results_address(broker), **kwargs)
-        settings = celery_settings(broker)
-        # Dagster's own say how often to try a broker that is away.
-        tries = self.celery.conf.broker_transport_options
-        self.celery.conf.update({**settings, "broker_transport_options": tries | settings["broker_transport_options"]})
+        self.celery.conf.update(celery_settings(broker))
         self._seen: dict[str, tuple[int, int]] = {}
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:

@@ -19,24 +19,30 @@ OF = "always-speak"
 
 
 @pytest.fixture
-def workspace(cluster, monkeypatch):
-    for name, value in environment(cluster.folder, own_services(cluster.folder), Runs("demo", 2)).items():
-        monkeypatch.setenv(name, value)
-    return open_workspace("demo", cluster.folder / "data", 2)
+def tables(cluster):
+    """Reads a table of the cluster's store, with its addresses in the environment only while it does."""
+
+    def read(*path, system):
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in environment(cluster.folder, own_services(cluster.folder), Runs("demo", 2)).items():
+                patched.setenv(name, value)
+            workspace = open_workspace("demo", cluster.folder / "data", 2)
+            return read_frame(workspace.store, workspace.table_key(path, system))
+
+    return read
 
 
-def heard(workspace, system):
+def heard(tables, system):
     """What each item of a system came out as, without the keys, which the system's name is in."""
     found = {}
     for track in ("multiparty", "conversation"):
-        table = read_frame(workspace.store, workspace.table_key((track, "rollouts"), system))
         columns = ["item_id", "repeat", "outcome", "listener_audio"]
-        found[track] = sorted(table.select(columns).rows())
+        found[track] = sorted(tables(track, "rollouts", system=system).select(columns).rows())
     return found
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_killed_part_costs_no_finished_item(cluster, workspace, part):
+def test_a_killed_part_costs_no_finished_item(cluster, tables, part):
     name = f"killed-{part}"
     shipped = (files("duplex_bench.systems") / "cards" / f"{OF}.toml").read_text("utf-8")
     folder = cluster.folder / "data" / "systems"
@@ -62,4 +68,4 @@ def test_a_killed_part_costs_no_finished_item(cluster, workspace, part):
         code, told = again.returncode, told + again.stdout
     assert code == 0, told
     assert "no system has failed items" in cluster.run("backfill", "--only", "failed", "-s", name).stdout
-    assert heard(workspace, name) == heard(workspace, OF)
+    assert heard(tables, name) == heard(tables, OF)

@@ -1,8 +1,12 @@
 """Brokers: where results go, and that a busy worker is handed nothing; RabbitMQ itself is in the tier ``cluster``."""
 
+import socket
+import time
+
 import pytest
 from celery import Celery
 from dagster_celery.launcher import CeleryRunLauncher
+from kombu.exceptions import OperationalError
 
 from duplex_bench.lib import broker
 from duplex_bench.lib.celery_app import worker_app
@@ -51,7 +55,21 @@ def test_launcher_and_worker_declare_the_queues_of_rabbitmq_in_the_same_words(wr
     assert set(declared(app)) == set(broker.QUEUES)
     assert launcher.celery.conf.result_backend == app.conf.result_backend == "cache+memory://"
     assert launcher.celery.conf.broker_transport_options["confirm_publish"] is True
-    assert launcher.celery.conf.broker_transport_options["max_retries"] == 3
+
+
+@pytest.mark.parametrize("address", ["amqp://127.0.0.1:{port}//", "redis://127.0.0.1:{port}/0"])
+def test_a_run_that_is_handed_over_waits_for_a_broker_that_is_away(address, monkeypatch):
+    monkeypatch.setenv(broker.RESULTS_VARIABLE, "cache+memory://")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    assert broker.AWAY_FOR_S >= 60
+    monkeypatch.setattr(broker, "AWAY_FOR_S", 7)
+    launcher = WatchedCeleryRunLauncher("dagster", broker=address.format(port=port))
+    began = time.monotonic()
+    with pytest.raises(OperationalError):
+        launcher.celery.send_task("execute_job", queue="dagster", routing_key="dagster.execute_job")
+    # Left to itself it is given up after four.
+    assert time.monotonic() - began > 6
 
 
 @pytest.mark.parametrize("address", [REDIS, RABBIT])
