@@ -62,7 +62,10 @@ def test_a_system_that_cannot_be_made_names_its_card(tmp_path, changes, message)
 @pytest.mark.process
 def test_an_interpreter_that_is_not_there_says_so(tmp_path):
     card = _card(tmp_path, environment={"kind": "python", "interpreter": str(tmp_path / "no-python")})
-    with pytest.raises(SystemStartError, match=r"environment.interpreter.*no-python"), open_system(card, cache_folder=tmp_path):
+    with (
+        pytest.raises(SystemStartError, match=r"environment.interpreter.*no-python"),
+        open_system(card, cache_folder=tmp_path),
+    ):
         pass
 
 
