@@ -53,6 +53,15 @@ main.main()
 """
 
 
+@pytest.fixture(autouse=True)
+def environment_as_before():
+    """Commands name store and profile in the environment of their process, which here goes on to the next test."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 @dataclass
 class Checkout:
     """A folder with a profile, cards and outputs, and the commands that are run in it."""
