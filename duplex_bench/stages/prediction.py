@@ -74,8 +74,9 @@ def pause_prediction(tables: TrackTables, cards: Sequence[SystemCard]) -> Table 
         "conversation-pause-prediction",
         "Conversation: takeovers predicted from planted pauses",
         f"A silence endpointer with a declared latency must take exactly the pauses longer than the two together. "
-        f"Pauses within {1000 * MARGIN_S:.0f} ms of that length may go either way. A reply that the resumed speaker cuts "
-        "before its first word, or one to an earlier silence of the turn, shows as disagreement. The difference between two "
-        "endpointers, paired, with its interval, n and the smallest detectable difference, is in the table of pairs.",
+        f"Pauses within {1000 * MARGIN_S:.0f} ms of that length may go either way. A reply that the resumed speaker "
+        "cuts before its first word, or one to an earlier silence of the turn, shows as disagreement. The difference "
+        "between two endpointers, paired, with its interval, n and the smallest detectable difference, is in the table "
+        "of pairs.",
         pl.DataFrame(rows),
     )
