@@ -50,8 +50,9 @@ def liveliness(scores: Floats, durations_s: Floats, kept: npt.NDArray[np.bool_],
                 left.scatter(x, y, s=14, color=colour, label=name, linewidths=0)
                 # Named at the point that is furthest from the other kind.
                 at = int(edge(y))
+                ink = _KEPT if name == "kept" else "#6b7683"
                 left.annotate(name, (float(x[at]), float(y[at])), xytext=(0, 8), textcoords="offset points",
-                              ha="center", va="center", fontsize=8, color=_KEPT if name == "kept" else "#6b7683")  # fmt: skip
+                              ha="center", va="center", fontsize=8, color=ink)  # fmt: skip
         left.set_xlabel("duration (min)")
         left.set_ylabel("liveliness")
         left.set_ylim(0, 1)
