@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
+from duplex_bench.reporting.figures.direct import beside_points
+from duplex_bench.reporting.figures.intervals import PALETTE
 from duplex_bench.reporting.figures.multiparty import Sketch
 from duplex_bench.reporting.formats import number
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _LEAST_PLACES = 2
+_PANEL_IN = 2.3
 
 
 def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sketch | None:
@@ -40,22 +42,21 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
     def make() -> "Figure":
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-        axes = figure.subplots()
-        for place_of, (name, places) in enumerate(sorted(shown.items())):
-            colour = PALETTE[place_of % len(PALETTE)]
-            axes.plot([place[2] for place in places], [place[3] for place in places], "-", linewidth=1.3, color=colour,
-                      marker=MARKERS[place_of % len(MARKERS)], markersize=6, label=name)  # fmt: skip
-            for place, (_, label, x, y) in enumerate(places):
-                # The curve's own name stands with the label of its last place.
-                text = f"{label}\n{name}" if place == len(places) - 1 else label
-                axes.annotate(text, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7, color=colour)
-        axes.set_ylim(-0.03, 1.03)
-        # Room for the label of the last place.
-        axes.margins(x=0.14)
-        axes.set_xlim(left=0)
-        axes.set_xlabel("median latency at turn ends (s)")
-        axes.set_ylabel("share of pauses taken over")
+        # A panel a curve: places lie close, and those of two curves would cover one another's names.
+        size = (6.4, _PANEL_IN)
+        figure = Figure(figsize=(size[0], 0.3 + size[1] * len(shown)), layout="constrained")
+        panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]
+        for axes, (name, places) in zip(panels, sorted(shown.items()), strict=True):
+            colour = PALETTE[0]
+            axes.plot([place[2] for place in places], [place[3] for place in places], "-o", linewidth=1.3, color=colour,
+                      markersize=5)  # fmt: skip
+            axes.set_ylim(-0.12, 1.12)
+            axes.set_xlim(0, 1.15 * max(place[2] for place in places))
+            axes.set_title(name, loc="left", fontsize=9)
+            axes.set_ylabel("pauses taken over")
+            named = [(x, y, label, colour) for _, label, x, y in places]
+            beside_points(axes, named, (size[0] - 0.7, size[1] - 0.7), 7.5)
+        panels[-1].set_xlabel("median latency at turn ends (s)")
         return figure
 
     return Sketch(
