@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from duplex_bench.reporting.figures.direct import beside_points
 from duplex_bench.reporting.figures.intervals import PALETTE
 from duplex_bench.reporting.figures.multiparty import Sketch
 from duplex_bench.reporting.formats import number
@@ -43,19 +42,21 @@ def endpointer_curves(tables: TrackTables, systems: Sequence[SystemInfo]) -> Ske
         from matplotlib.figure import Figure
 
         # A panel a curve: places lie close, and those of two curves would cover one another's names.
-        size = (6.4, _PANEL_IN)
-        figure = Figure(figsize=(size[0], 0.3 + size[1] * len(shown)), layout="constrained")
+        figure = Figure(figsize=(6.4, 0.3 + _PANEL_IN * len(shown)), layout="constrained")
         panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]
         for axes, (name, places) in zip(panels, sorted(shown.items()), strict=True):
             colour = PALETTE[0]
             axes.plot([place[2] for place in places], [place[3] for place in places], "-o", linewidth=1.3, color=colour,
                       markersize=5)  # fmt: skip
-            axes.set_ylim(-0.12, 1.12)
+            axes.set_ylim(-0.22, 1.22)
             axes.set_xlim(0, 1.15 * max(place[2] for place in places))
             axes.set_title(name, loc="left", fontsize=9)
             axes.set_ylabel("pauses taken over")
-            named = [(x, y, label, colour) for _, label, x, y in places]
-            beside_points(axes, named, (size[0] - 0.7, size[1] - 0.7), 7.5)
+            for number_of, (_, label, x, y) in enumerate(places):
+                # To the upper right and the lower left in turn: a curve falls from left to right.
+                low = number_of % 2
+                axes.annotate(label, (x, y), xytext=(-4, -13) if low else (3, 6), textcoords="offset points",
+                              ha="right" if low else "left", fontsize=7.5, color=colour)  # fmt: skip
         panels[-1].set_xlabel("median latency at turn ends (s)")
         return figure
 
