@@ -20,6 +20,7 @@ PART_OF = {
     "celery": "dagster-celery",
     "kombu": "dagster-celery",
     "httpx2": "openai",
+    "pydantic_core": "pydantic",
 }
 NAME = re.compile(r"[A-Za-z0-9._-]+")
 # Run in environments of their own, each with a lock.

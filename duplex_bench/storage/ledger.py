@@ -96,6 +96,6 @@ class ItemLedger:
 
 def _parse(segment: bytes) -> Iterator[LedgerRecord]:
     # Not splitlines: a judge's or a system's words may hold a line separator (U+2028), which JSON leaves as it is.
-    for line in segment.decode().removesuffix("\n").split("\n"):
+    for line in segment.decode().removesuffix("\n").split("\n") if segment else ():
         values = json.loads(line)
         yield LedgerRecord(**values)
