@@ -62,3 +62,13 @@ def test_cards_of_the_package_have_settings_of_the_right_kind():
     assert cascades
     for card in cascades:
         settings_from(CascadeSettings, card.settings, card.name)
+
+
+def test_a_stand_in_is_of_the_type_that_it_stands_in_for():
+    cards = [
+        found.card for name, found in load_cards(None, plug_ins=False).cards.items() if name.startswith("loopback-")
+    ]
+    assert len(cards) > 5
+    assert {card.name for card in cards if card.endpointer_dependent} == {
+        card.name for card in cards if card.family == "hosted"
+    }
