@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import threading
 
 import polars as pl
 import pytest
@@ -85,33 +84,38 @@ def test_a_second_backup_copies_no_audio_again_and_forgets_what_was_deleted(run,
     restore.checked_backup(kept)
 
 
+class WrittenMeanwhile(FolderStore):
+    """A store in which a run ends an item, audio first and then its ledger, between the folders of every listing."""
+
+    def __init__(self, root):
+        super().__init__(root)
+        self.written = 0
+
+    def _work(self):
+        self.written += 1
+        digest = BlobStore(self).put(f"sound {self.written}".encode(), "flac")
+        ledger = ItemLedger(self, "multiparty/rollouts/one")
+        ledger.add(LedgerRecord(f"key {self.written}", "item", "ok", payload=json.dumps({"listener_audio": digest})))
+        ledger.flush()
+
+    def keys(self, prefix):
+        for folder in sorted(self.root.iterdir()) if prefix == "." else [self.root / prefix]:
+            yield from super().keys(folder.name)
+            self._work()
+
+
 def test_audio_named_by_a_ledger_that_was_copied_is_in_the_backup_although_a_run_goes_on(run, tmp_path):
-    store = FolderStore(run / "store")
-    ended = threading.Event()
-
-    def work():
-        number = 0
-        while not ended.is_set():
-            number += 1
-            digest = BlobStore(store).put(f"sound {number}".encode(), "flac")
-            ledger = ItemLedger(store, "multiparty/rollouts/one")
-            ledger.add(LedgerRecord(f"key {number}", "item", "ok", payload=json.dumps({"listener_audio": digest})))
-            ledger.flush()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        for number in range(5):
-            kept = tmp_path / f"kept-{number}"
-            make.make_backup(store, run, kept)
-            copied = FolderStore(kept / "objects")
-            finished = ItemLedger(copied, "multiparty/rollouts/one").finished()
-            digests = [json.loads(record.payload)["listener_audio"] for record in finished.values()]
-            assert digests
-            assert copied.missing([BlobStore(copied).key(digest, "flac") for digest in digests]) == set()
-    finally:
-        ended.set()
-        thread.join()
+    store = WrittenMeanwhile(run / "store")
+    for number in range(3):
+        kept = tmp_path / f"kept-{number}"
+        before = store.written
+        make.make_backup(store, run, kept)
+        assert store.written > before
+        copied = FolderStore(kept / "objects")
+        finished = ItemLedger(copied, "multiparty/rollouts/one").finished()
+        digests = [json.loads(record.payload)["listener_audio"] for record in finished.values()]
+        assert digests
+        assert copied.missing([BlobStore(copied).key(digest, "flac") for digest in digests]) == set()
 
 
 @pytest.mark.parametrize("fault", ["changed", "gone", "cut", "link"])
