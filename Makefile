@@ -99,7 +99,9 @@ cluster-tools: setup
 cluster-demo: cluster-tools ## the demo on Postgres, object store and two Celery workers: killed, resumed, compared with a plain run
 	$(BIN)/duplex-bench cluster prove --folder .cache/cluster
 
-test-cluster: cluster-tools ## a cluster on this machine, killed and going on (minutes)
+# Its tests alone need a RabbitMQ: the cluster's own broker is Redis.
+test-cluster: cluster-tools ## a cluster on this machine, killed and going on (an hour)
+	test -x /usr/lib/rabbitmq/bin/rabbitmq-server || (apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends rabbitmq-server)
 	$(BIN)/python -m pytest -m cluster -n 0
 
 .cache/venv-audit/.installed: requirements/audit.lock

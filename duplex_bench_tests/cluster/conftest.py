@@ -83,7 +83,7 @@ def cluster():
 def rabbitmq(tmp_path_factory):
     """A RabbitMQ server of its own on loopback: its address, password and how to end and start it."""
     if not (_RABBITMQ / "rabbitmq-server").exists():
-        pytest.skip("no RabbitMQ here: install Debian's rabbitmq-server")
+        pytest.skip("no RabbitMQ here: `make test-cluster` installs it")
     server = RabbitServer(tmp_path_factory.mktemp("rabbitmq"))
     server.start()
     try:
@@ -115,6 +115,7 @@ class RabbitServer:
             "RABBITMQ_DIST_PORT": str(node),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
             "ERL_EPMD_PORT": str(mapper),
+            "ERL_CRASH_DUMP": str(folder / "erl_crash.dump"),
             "ERL_EPMD_ADDRESS": "127.0.0.1",
         }
         self._process: subprocess.Popen[bytes] | None = None
