@@ -14,7 +14,6 @@ from duplex_bench.reporting.comparisons import WINDOW, pairs_of, without_spread,
 from duplex_bench.reporting.estimates import (
     AggregateSettings,
     Row,
-    alike,
     center,
     cluster_index,
     estimate,
@@ -22,7 +21,7 @@ from duplex_bench.reporting.estimates import (
     resampled,
 )
 from duplex_bench.reporting.inputs import ADDRESSING, POOLED, ReportInputError
-from duplex_bench.statistics import Multiplicities, multiplicities, percentile_interval
+from duplex_bench.statistics import Multiplicities, alike, multiplicities, percentile_interval
 from duplex_bench.storage.digests import generator_from
 
 __all__ = ["AggregateSettings", "Aggregates", "condition_differences", "expected_windows", "statistics_table"]

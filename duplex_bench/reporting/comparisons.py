@@ -12,7 +12,6 @@ from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.estimates import (
     AggregateSettings,
     Row,
-    alike,
     bootstrap_statistic,
     center,
     cluster_index,
@@ -21,6 +20,7 @@ from duplex_bench.reporting.estimates import (
 from duplex_bench.statistics import (
     Interval,
     Multiplicities,
+    alike,
     bonferroni,
     holm,
     mcnemar_exact,
@@ -39,7 +39,7 @@ MCNEMAR = "mcnemar_exact"
 # Key of a pair between ``pairs_of`` and ``write_tie_groups``: whether one lies nearer to the metric's target.
 NEARER = "nearer"
 WINDOW = ["item_id", "window_id"]
-# Digits of a value (rates, seconds, ratios) that are not rounding of its arithmetic: SAME as a power of ten.
+# Digits of a value (rates, seconds, ratios) that are not rounding of its arithmetic: as SAME of the statistics.
 _DECIMALS: Final = 9
 
 

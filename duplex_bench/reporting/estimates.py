@@ -10,6 +10,7 @@ import polars as pl
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.statistics import (
     Multiplicities,
+    alike,
     mean_replicates,
     no_spread_interval,
     percentile_interval,
@@ -22,8 +23,6 @@ Row = dict[str, Any]
 
 # Below this many clusters, or clusters with the rarer outcome, a bootstrap interval covers less than it says (ours).
 FEW_CLUSTERS: Final = 10
-# Values are rates, seconds and ratios: what differs by less was rounded otherwise, and is the same.
-SAME: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +111,6 @@ def estimate(
         "reason": reason,
         "tie_group": None,
     }
-
-
-def alike(numbers: npt.NDArray[np.float64]) -> bool:
-    """Whether numbers (n,) are one number but for rounding; NaN are passed over."""
-    known = numbers[~np.isnan(numbers)]
-    return len(known) == 0 or float(np.ptp(known)) <= SAME
 
 
 def _without_spread(

@@ -11,12 +11,13 @@ from duplex_bench.records.items import Track
 from duplex_bench.records.metric_card import MetricCard
 from duplex_bench.reporting.aggregate import Aggregates, AggregateSettings, statistics_table
 from duplex_bench.reporting.comparisons import MCNEMAR, SIGN_FLIP, WINDOW
-from duplex_bench.reporting.estimates import SAME, alike, center
+from duplex_bench.reporting.estimates import center
 from duplex_bench.reporting.inputs import ADDRESSING, POOLED
 from duplex_bench.stages import scoring
 from duplex_bench.stages.profile import StatisticsSettings
 from duplex_bench.stages.stored_run import required, systems_with, tracks_run
 from duplex_bench.stages.workspace import Workspace
+from duplex_bench.statistics.intervals import SAME, alike
 
 PAIRED_SCHEMA = {
     "track": pl.String, "metric": pl.String, "title": pl.String, "unit": pl.String, "condition": pl.String,

@@ -13,7 +13,7 @@ from duplex_bench.statistics.bootstrap import (
     replicates,
 )
 from duplex_bench.statistics.corrections import bonferroni, holm
-from duplex_bench.statistics.intervals import Interval, no_spread_interval, wilson_interval
+from duplex_bench.statistics.intervals import Interval, alike, no_spread_interval, wilson_interval
 from duplex_bench.statistics.paired_tests import Equivalence, equivalence_test, mcnemar_exact
 from duplex_bench.statistics.power import minimum_detectable_difference
 from duplex_bench.statistics.ranking import tie_groups
@@ -30,6 +30,7 @@ __all__ = [
     "Multiplicities",
     "Quartiles",
     "VarianceComponents",
+    "alike",
     "auc",
     "bonferroni",
     "cluster_bootstrap",

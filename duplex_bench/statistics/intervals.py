@@ -1,8 +1,10 @@
 """Intervals for proportions, and the pair that every interval is returned as."""
 
 from math import nan, sqrt
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
 
@@ -14,8 +16,8 @@ class Interval(NamedTuple):
 
 
 UNDEFINED = Interval(nan, nan)
-# A mean may lie beyond its bounds by what its sum was rounded.
-_ROUNDED = 1e-9
+# Values are rates, seconds and ratios: what differs by less was rounded otherwise, and is the same.
+SAME: Final = 1e-9
 
 
 def checked_level(level: float) -> float:
@@ -67,8 +69,14 @@ def no_spread_interval(value: float, n_clusters: int, least: float, most: float,
     Raises:
         ValueError: ``value`` outside the bounds, or counts or level out of range.
     """
-    if not least - _ROUNDED <= value <= most + _ROUNDED:
+    if not least - SAME <= value <= most + SAME:
         raise ValueError(f"value {value} is not within {least} to {most}")
     value = min(max(value, least), most)
     share = wilson_interval(0, n_clusters, level).high
     return Interval(value - share * (value - least), value + share * (most - value))
+
+
+def alike(numbers: npt.NDArray[np.float64]) -> bool:
+    """Whether numbers (n,) are one number but for rounding; NaN are passed over."""
+    known = numbers[~np.isnan(numbers)]
+    return len(known) == 0 or float(np.ptp(known)) <= SAME

@@ -1,7 +1,5 @@
 """Intervals of rates and of their differences that stay honest where no cluster differs from another."""
 
-from typing import Final
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,10 +10,7 @@ from duplex_bench.statistics.bootstrap import (
     paired_cluster_bootstrap,
 )
 from duplex_bench.statistics.clusters import present
-from duplex_bench.statistics.intervals import Interval, no_spread_interval
-
-# A narrower interval of a rate is no interval: every resample gave the same.
-_NO_WIDTH: Final = 1e-9
+from duplex_bench.statistics.intervals import Interval, alike, no_spread_interval
 
 
 def rate_interval(
@@ -72,7 +67,7 @@ def rate_difference_interval(
 def _wide_enough(
     found: Interval, values: npt.ArrayLike, clusters: npt.ArrayLike, least: float, level: float
 ) -> Interval:
-    if np.isnan(found.low) or found.high - found.low > _NO_WIDTH:
+    if np.isnan(found.low) or not alike(np.array(found)):
         return found
     rows, labels = present(values, clusters)
     return no_spread_interval(float(rows.mean()), len(np.unique(labels)), least, 1.0, level)

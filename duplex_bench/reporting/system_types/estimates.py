@@ -12,7 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from duplex_bench.records.metric_card import MetricCard
-from duplex_bench.reporting.estimates import alike, center, resampled
+from duplex_bench.reporting.estimates import center, resampled
 from duplex_bench.reporting.inputs import ADDRESSING, SystemInfo, SystemType, TrackTables
 from duplex_bench.reporting.system_types.claims import (
     ENDPOINTER,
@@ -27,6 +27,7 @@ from duplex_bench.reporting.system_types.claims import (
     Within,
 )
 from duplex_bench.statistics import (
+    alike,
     multiplicities,
     no_spread_interval,
     percentile_interval,
