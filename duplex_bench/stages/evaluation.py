@@ -54,12 +54,10 @@ def activity(workspace: Workspace, track: Track, rollout_table: pl.DataFrame, sy
         common=(str(workspace.data), profile.gate, profile.speech),
     )
     rows: list[dict[str, object]] = []
-    for task in tasks:
-        if task.key in done.payloads:
-            found = from_json(Activity, done.payloads[task.key])
-            row = {name: getattr(found, name) for name in tables.ACTIVITY if name != "system"}
-            lists = {name: [list(pair) for pair in row[name]] for name in ("gate_s", "vad_s")}
-            rows.append({**row, **lists, "system": system})
+    for found in (from_json(Activity, text) for text in done.payloads.values()):
+        row = {name: getattr(found, name) for name in tables.ACTIVITY if name != "system"}
+        lists = {name: [list(pair) for pair in row[name]] for name in ("gate_s", "vad_s")}
+        rows.append({**row, **lists, "system": system})
     frame = frame_of(rows, tables.ACTIVITY)
     spoken = sum(stop - start for row in rows for start, stop in row["gate_s"])  # type: ignore[attr-defined]
     return StageResult(frame, {**done.counts(), "speech_minutes": round(spoken / 60, 2)})
@@ -81,30 +79,22 @@ def words(workspace: Workspace, track: Track, rollout_table: pl.DataFrame, syste
         executor=pool(profile.processes),
         common=(str(workspace.data), profile.speech),
     )
-    rows: list[dict[str, object]] = []
-    for task in tasks:
-        if task.key in done.payloads:
-            found = from_json(Transcript, done.payloads[task.key])
-            rows.append(
-                {
-                    "rollout_key": found.rollout_key,
-                    "system": system,
-                    "text": " ".join(word.text for word in found.words),
-                    "n_words": len(found.words),
-                    "words": [
-                        {"text": w.text, "start_s": w.start_s, "end_s": w.end_s, "aligned": w.aligned}
-                        for w in found.words
-                    ],
-                    "engine": found.engine,
-                }
-            )
+    transcripts = [from_json(Transcript, text) for text in done.payloads.values()]
+    rows: list[dict[str, object]] = [
+        {
+            "rollout_key": found.rollout_key,
+            "system": system,
+            "text": " ".join(word.text for word in found.words),
+            "n_words": len(found.words),
+            "words": [
+                {"text": w.text, "start_s": w.start_s, "end_s": w.end_s, "aligned": w.aligned} for w in found.words
+            ],
+            "engine": found.engine,
+        }
+        for found in transcripts
+    ]
     frame = frame_of(rows, tables.WORDS)
-    unaligned = sum(
-        not word.aligned
-        for task in tasks
-        if task.key in done.payloads
-        for word in from_json(Transcript, done.payloads[task.key]).words
-    )
+    unaligned = sum(not word.aligned for found in transcripts for word in found.words)
     counts = {**done.counts(), "words": int(frame["n_words"].sum()), "words_not_aligned": unaligned}
     return StageResult(frame, counts, preview=frame.drop("words"))
 

@@ -11,9 +11,7 @@ frame c, since those are delayed by one; the user's codes are given undelayed.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,11 +97,7 @@ class Moshi:
 
 
 def _loaded(settings: MoshiSettings) -> Loaded:
-    if settings.model != tiny.TINY:
-        return load(settings.model, settings.device, settings.dtype)
-    with tempfile.TemporaryDirectory(prefix="duplex-moshi-") as folder:
-        tiny.write(Path(folder))
-        return load(folder, settings.device, settings.dtype)
+    return tiny.loaded(settings.model, tiny.write, lambda model: load(model, settings.device, settings.dtype))
 
 
 def create(settings: Mapping[str, Any]) -> Moshi:

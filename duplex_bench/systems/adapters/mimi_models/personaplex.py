@@ -8,7 +8,6 @@ The vendor's generator gives each frame one call later; in model time both retur
 from __future__ import annotations
 
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -173,11 +172,11 @@ def wrapped(persona: str) -> str:
 
 
 def _loaded(settings: PersonaPlexSettings) -> Any:
-    if settings.model != tiny.TINY:
-        return load_personaplex(settings.model, settings.device, settings.dtype)
-    with tempfile.TemporaryDirectory(prefix="duplex-personaplex-") as folder:
-        tiny.write_personaplex(Path(folder))
-        return load_personaplex(folder, settings.device, settings.dtype)
+    return tiny.loaded(
+        settings.model,
+        tiny.write_personaplex,
+        lambda model: load_personaplex(model, settings.device, settings.dtype),
+    )
 
 
 def create(settings: Mapping[str, Any]) -> PersonaPlex:

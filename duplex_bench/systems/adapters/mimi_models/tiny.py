@@ -9,10 +9,16 @@ import argparse
 import io
 import json
 import re
+import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from duplex_bench.systems.adapters.mimi_models import personaplex_checkpoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from duplex_bench.systems.adapters.mimi_models.checkpoint import Loaded
 
 TINY = "tiny"
 # As many as the constant frames of PersonaPlex's preamble need.
@@ -33,6 +39,15 @@ _LM = {
     "delays": [0, 0, *[1] * 7, 0, *[1] * 7],
 }  # fmt: skip
 _TEXT = ("hello there how are you today", "i think the answer is no", "what would you like to talk about then")
+
+
+def loaded(model: str, write_files: Callable[[Path], None], load: Callable[[str], Loaded]) -> Loaded:
+    """``load`` of a model's name or folder; of one that is called ``tiny`` after ``write_files`` wrote it."""
+    if model != TINY:
+        return load(model)
+    with tempfile.TemporaryDirectory(prefix="duplex-tiny-") as folder:
+        write_files(Path(folder))
+        return load(folder)
 
 
 def write(folder: Path, seed: int = 0) -> None:
