@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from duplex_bench.systems.adapters.card_settings import settings_from
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.systems.adapters.mimi_models.checkpoint import CheckpointError
 from duplex_bench.systems.adapters.mimi_models.personaplex import PersonaPlexSettings, create, wrapped
 from duplex_bench.systems.adapters.mimi_models.personaplex_checkpoint import first_heads

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.push import Detection, PushEvent, RateLimitedError
 from duplex_bench.contract.types import OpenRequest, Spec, TransportError, checked_unit
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.storage.blobs import from_pcm16, to_pcm16
 from duplex_bench.systems.adapters import socketio
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.socketio import Control, Event
 from duplex_bench.systems.adapters.stream_session import Address, ServedModel, StreamSession
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, websockets

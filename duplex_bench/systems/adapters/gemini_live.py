@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.push import Detection, PushEvent, RateLimitedError, RefusedError
 from duplex_bench.contract.types import (
     HistoryPart,
@@ -21,7 +22,6 @@ from duplex_bench.contract.types import (
     refuse_unsupported,
 )
 from duplex_bench.rollout.playback import Samples
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.json_session import JsonSession
 from duplex_bench.systems.adapters.openai_dialect import NEUTRAL_INSTRUCTIONS
 from duplex_bench.systems.adapters.prices import cost_usd

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import Spec
 from duplex_bench.systems.adapters import minicpm_demo, minicpm_realtime, omni_duplex
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.minicpm_session import MiniCpmSession, MiniCpmSettings
 from duplex_bench.systems.adapters.stream_session import ServedModel
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, websockets

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import Spec
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.opus_chat import OpusChatSession
 from duplex_bench.systems.adapters.stream_session import Address, ServedModel
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.push import Detection, RefusedError
-from duplex_bench.systems.adapters.card_settings import settings_from
 
 # An empty instruction restores the vendor's own persona: something neutral is said where a stimulus says nothing.
 NEUTRAL_INSTRUCTIONS = "You are taking part in a spoken conversation. Speak naturally."

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.push import Detection
 from duplex_bench.contract.types import OpenRequest, Spec, TransportError, UnsupportedError
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.opus_chat import OpusChatSession
 from duplex_bench.systems.adapters.stream_session import Address, ServedModel
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, WireClosedError

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from duplex_bench.audio.resample import resample
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import OpenRequest, Out, SessionStats, Spec, checked_unit, refuse_unsupported
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.speech.interfaces import Recogniser, TextToSpeech, TurnEndDetector
 from duplex_bench.storage.object_store import ObjectStore
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.cascade.endpointers import Endpointer, SemanticEndpointer, SilenceEndpointer
 from duplex_bench.systems.adapters.cascade.listening import RATE_HZ, UNIT_S, UNIT_SAMPLES, Listening, Stretch
 from duplex_bench.systems.adapters.cascade.replies import ReplyRule

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import OpenRequest, Spec
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.mimi_models import grid, tiny
 from duplex_bench.systems.adapters.mimi_models.checkpoint import Loaded, load
 from duplex_bench.systems.adapters.mimi_models.session import Begun, FrameSession, held, sampling_of

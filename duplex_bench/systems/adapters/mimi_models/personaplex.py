@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import OpenRequest, Spec, UnsupportedError
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.mimi_models import grid, tiny
 from duplex_bench.systems.adapters.mimi_models.personaplex_checkpoint import load_personaplex
 from duplex_bench.systems.adapters.mimi_models.session import Begun, FrameSession, HeldTalk, held, sampling_of

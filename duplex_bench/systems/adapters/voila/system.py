@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import (
     HistoryPart,
     OpenRequest,
@@ -25,7 +26,6 @@ from duplex_bench.contract.types import (
     checked_unit,
     refuse_unsupported,
 )
-from duplex_bench.systems.adapters.card_settings import settings_from
 from duplex_bench.systems.adapters.voila import tiny
 from duplex_bench.systems.adapters.voila.codec import FRAME_SAMPLES, RATE_HZ, WindowCodec
 from duplex_bench.systems.adapters.voila.history import written

@@ -1,6 +1,6 @@
 """A card's settings as an adapter's dataclass: what is unknown, missing or of another kind is named.
 
-Environments of self-hosted models import this too: it needs nothing but the standard library.
+It lies with the contract since adapters in environments of self-hosted models use it: they have nothing else of ours.
 """
 
 from collections.abc import Mapping

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from duplex_bench.systems.adapters.card_settings import settings_from
+from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.systems.registry import load_cards
 
 pytestmark = pytest.mark.unit
