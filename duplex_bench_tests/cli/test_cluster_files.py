@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 import yaml
@@ -58,6 +59,16 @@ def test_what_the_environment_names_is_used(tmp_path, monkeypatch):
     assert own.environment() == {"DUPLEX_BENCH_LOG_BUCKET": "bucket"}
 
 
+def test_ports_of_services_are_none_that_the_system_hands_out(monkeypatch):
+    found = settings.free_ports(50)
+    assert len(set(found)) == 50
+    first_handed_out = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert (max(found) < first_handed_out) is bool(settings._lasting_ports())
+    # Where nearly all are handed out, any that is free must do.
+    monkeypatch.setattr(settings, "_lasting_ports", lambda: range(0))
+    assert len(set(settings.free_ports(5))) == 5
+
+
 def test_init_says_which_service_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setenv("DUPLEX_BENCH_STORE", "s3://bucket")
     with pytest.raises(ValueError, match="set DUPLEX_BENCH_POSTGRES, DUPLEX_BENCH_BROKER"):
@@ -70,7 +81,7 @@ def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):
     deaf += "threading.Event().wait()"
     first = processes.start("deaf", [sys.executable, "-c", deaf], {}, tmp_path)
     assert processes.start("deaf", [sys.executable, "-c", deaf], {}, tmp_path) == first
-    assert wait_until(lambda: processes.log("deaf").read_text() == "up\n", 20)
+    assert wait_until(lambda: processes.log("deaf").read_text() == "up\n", 120)
     processes.stop("deaf", signal.SIGTERM, patience_s=0.3)
     assert not first.alive()
     assert processes.running("deaf") is None
@@ -168,14 +179,14 @@ def test_a_process_is_traced_to_the_one_that_was_started(tmp_path):
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {below!r}])"
     first = processes.start("worker-2", [sys.executable, "-c", code], {}, tmp_path)
     try:
-        assert wait_until(lambda: processes.log("worker-2").read_text().endswith("\n"), 60)
+        assert wait_until(lambda: processes.log("worker-2").read_text().endswith("\n"), 120)
         below = int(processes.log("worker-2").read_text())
         assert below != first.pid
         assert processes.owner(below) == processes.owner(first.pid) == "worker-2"
         assert processes.owner(os.getpid()) is None
     finally:
         processes.stop("worker-2")
-    assert wait_until(lambda: processes.owner(below) is None, 20)
+    assert wait_until(lambda: processes.owner(below) is None, 120)
 
 
 @pytest.mark.parametrize("words", [["run", "--only", "broken"], ["cluster", "backfill", "--only", "broken"]])

@@ -17,6 +17,10 @@ PROFILE_VARIABLE = "DUPLEX_BENCH_PROFILE"
 LIMIT_VARIABLE = "DUPLEX_BENCH_LIMIT"
 OWN_BUCKET = "duplex-bench"
 HOST = "127.0.0.1"
+# Above what well-known services listen at; Linux's own default; so many that two who draw at once do not meet (ours).
+_FIRST_LASTING = 12_000
+_FIRST_HANDED_OUT = 32_768
+_ENOUGH_PORTS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +138,35 @@ def note_runs(folder: Path, runs: Runs) -> None:
 
 
 def free_ports(number: int) -> list[int]:
-    """Ports of loopback that nobody holds now."""
-    held = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(number)]
+    """Ports of loopback that nobody holds now, and that the system gives to nobody who asks for just any.
+
+    A port from the range of those would be somebody's by the time a service binds it, or is started again.
+    """
+    held: dict[int, socket.socket] = {}
+    drawn = secrets.SystemRandom()
+    places = _lasting_ports()
     try:
-        for one in held:
-            one.bind((HOST, 0))
-        return [int(one.getsockname()[1]) for one in held]
+        while len(held) < number:
+            one = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+            try:
+                one.bind((HOST, drawn.choice(places) if places else 0))
+            except OSError:
+                one.close()
+                continue
+            held[int(one.getsockname()[1])] = one
+        return list(held)
     finally:
-        for one in held:
+        for one in held.values():
             one.close()
+
+
+def _lasting_ports() -> range:
+    """Unprivileged ports outside the range that Linux hands out from; empty where that range leaves too few."""
+    try:
+        low = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
+    except OSError:
+        low = _FIRST_HANDED_OUT
+    return range(_FIRST_LASTING, low) if low - _FIRST_LASTING >= _ENOUGH_PORTS else range(0)
 
 
 def listens(port: int) -> bool:
