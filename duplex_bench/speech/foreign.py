@@ -20,6 +20,8 @@ from duplex_bench.speech.model_cache import model_cache_folder
 
 _SECRETS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD")
 _END_WAIT_S = 5.0
+_LOST_WAIT_S = 30.0
+"""For the end of a worker whose connection is lost: a crash may take its time (ours)."""
 
 
 class ForeignEngineError(ValueError):
@@ -185,7 +187,7 @@ class _Running:
     def last_words(self) -> str:
         """What the worker wrote last, once it has ended."""
         try:
-            self.process.wait(timeout=_END_WAIT_S)
+            self.process.wait(timeout=_LOST_WAIT_S)
         except subprocess.TimeoutExpired:
             return ""
         self._errors.seek(0)

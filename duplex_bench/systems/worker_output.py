@@ -6,6 +6,8 @@ from typing import IO, Final
 KEPT_BYTES: Final = 64 * 1024
 _SHOWN_CHARS: Final = 4000
 _CHUNK_BYTES: Final = 64 * 1024
+_LAST_WAIT_S: Final = 10.0
+"""For the last words of a worker that has ended; only a grandchild that holds its pipe makes us wait so long (ours)."""
 
 
 class WorkerOutput:
@@ -19,10 +21,11 @@ class WorkerOutput:
         self._thread = threading.Thread(target=self._drain, name="worker output", daemon=True)
         self._thread.start()
 
-    def tail(self) -> str:
-        """The last of what was said, and how much was dropped before it."""
-        # A worker that ended has said its last word, but it may not have been read yet.
-        self._thread.join(timeout=0.2)
+    def tail(self, ended: bool = False) -> str:
+        """The last of what was said, and how much was dropped before it; all of it, if the worker has ``ended``."""
+        if ended:
+            # It has said its last word, but that may not have been read yet.
+            self._thread.join(timeout=_LAST_WAIT_S)
         with self._lock:
             said = bytes(self._kept).decode(errors="replace").strip()[-_SHOWN_CHARS:]
             dropped = self._dropped_bytes

@@ -25,6 +25,8 @@ from duplex_bench.systems.worker_output import WorkerOutput
 START_TIMEOUT_S: Final = 600.0
 _POLL_S: Final = 0.02
 _END_WAIT_S: Final = 5.0
+_LOST_WAIT_S: Final = 30.0
+"""For the end of a worker whose connection is lost: a crash may take its time (ours)."""
 _MODULE: Final = "duplex_bench.contract.worker"
 
 
@@ -211,19 +213,19 @@ class WorkerSystem:
         if process is None:
             return "is gone"
         try:
-            status = process.wait(timeout=_END_WAIT_S)
+            status = process.wait(timeout=_LOST_WAIT_S)
         except subprocess.TimeoutExpired:
             return f"still runs. {self._tail()}"
         if status == -signal.SIGKILL:
             return (
                 "was killed (signal 9), as the system does when memory runs out: give it more memory, a smaller model, "
-                f"or set environment.memory_limit_gb to be told where. {self._tail()}"
+                f"or set environment.memory_limit_gb to be told where. {self._tail(ended=True)}"
             )
         how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-        return f"{how}: {self._tail()}"
+        return f"{how}: {self._tail(ended=True)}"
 
-    def _tail(self) -> str:
-        return "it said nothing" if self._output is None else self._output.tail()
+    def _tail(self, ended: bool = False) -> str:
+        return "it said nothing" if self._output is None else self._output.tail(ended)
 
     def _end_process(self) -> None:
         process, self._process = self._process, None

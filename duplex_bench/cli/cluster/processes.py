@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 _POLL_S = 0.1
+_KILLED_WITHIN_S = 60.0
+"""Until the system has cleared a killed process away, on a machine that is busy (ours)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Processes:
             _send(running.pid, first)
             if not wait_until(lambda: not running.alive(), patience_s):
                 _send(running.pid, signal.SIGKILL)
-                wait_until(lambda: not running.alive(), patience_s)
+                wait_until(lambda: not running.alive(), _KILLED_WITHIN_S)
         self._note(name).unlink(missing_ok=True)
 
     def _note(self, name: str) -> Path:
