@@ -46,14 +46,14 @@ def vendor(monkeypatch):
 
         threads.append(threading.Thread(target=loop.run_until_complete, args=(main(),)))
         threads[0].start()
-        assert ready.wait(10)
+        assert ready.wait(120)
         monkeypatch.setenv(key, KEY)
         monkeypatch.setenv(address, f"ws://127.0.0.1:{bound[0]}{path}")
 
     yield serve
     loop.call_soon_threadsafe(stop.set)
     for thread in threads:
-        thread.join(10)
+        thread.join()
     loop.close()
 
 
