@@ -24,6 +24,7 @@ pytestmark = pytest.mark.process
 
 PROGRAM = Path(__file__).with_name("fault_work.py")
 N = 40
+PATIENCE_S = 240
 
 
 def _load(name, path):
@@ -38,7 +39,7 @@ def _load(name, path):
 
 work = _load("fault_work", PROGRAM)
 servers = _load("fault_servers", Path(__file__).parents[1] / "storage" / "conftest.py")
-s3_server, s3_environment, proxy = servers.s3_server, servers.s3_environment, servers.proxy
+serving, s3_server, s3_environment, proxy = servers.serving, servers.s3_server, servers.s3_environment, servers.proxy
 
 
 @pytest.fixture(params=["folder", "bucket"])
@@ -50,10 +51,13 @@ def data(request, tmp_path, monkeypatch):
     return tmp_path
 
 
-def started(data, pause_s=0.01):
-    return subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(data), str(N), str(pause_s)], stdout=subprocess.PIPE, text=True
-    )
+def started(data, held=None):
+    """A run in a process of its own; one that is ``held`` stays at the purchase of that item."""
+    words = [sys.executable, str(PROGRAM), str(data), str(N), *([] if held is None else ["0", str(held)])]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    if held is not None:
+        assert wait_until(lambda: str(held) in purchases(data), PATIENCE_S)
+    return process
 
 
 def purchases(data):
@@ -72,13 +76,13 @@ def assert_whole(data, done):
 
 
 def test_a_killed_run_costs_at_most_what_was_not_yet_written_down(data):
-    process = started(data)
-    assert wait_until(lambda: sum(purchases(data).values()) >= 30, 30)
+    process = started(data, held=30)
     process.kill()
     process.wait()
+    assert sum(purchases(data).values()) == 31
     done = work.run(data, N)
     assert_whole(data, done)
-    assert set(purchases(data).values()) <= {1, 2}
+    assert set(purchases(data).values()) == {1, 2}
     # The segment that was being filled, and the item that was being made.
     assert sum(purchases(data).values()) - N <= FLUSH_EVERY + 1
     assert work.run(data, N).computed == []
@@ -86,7 +90,7 @@ def test_a_killed_run_costs_at_most_what_was_not_yet_written_down(data):
 
 def test_two_runs_of_the_same_items_at_once_pay_once(data):
     both = [started(data), started(data)]
-    counts = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+    counts = [json.loads(process.communicate(timeout=PATIENCE_S)[0]) for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert all(count["planned"] == N and count["failed"] == 0 for count in counts)
     assert sorted(count["computed"] for count in counts) == [0, N]
@@ -95,26 +99,25 @@ def test_two_runs_of_the_same_items_at_once_pay_once(data):
 
 
 def test_a_run_that_waits_takes_over_from_a_killed_one(data):
-    first = started(data, 0.05)
-    assert wait_until(lambda: sum(purchases(data).values()) >= 25, 30)
-    second = started(data, 0.0)
+    first = started(data, held=25)
+    second = started(data)
     first.kill()
     first.wait()
-    count = json.loads(second.communicate(timeout=60)[0])
+    count = json.loads(second.communicate(timeout=PATIENCE_S)[0])
     assert count["reused"] >= FLUSH_EVERY
     assert count["computed"] + count["reused"] == N
     assert_whole(data, work.run(data, N))
 
 
 def test_an_interrupted_run_pays_for_nothing_twice(data):
-    process = started(data)
-    assert wait_until(lambda: sum(purchases(data).values()) >= 10, 30)
+    process = started(data, held=10)
     process.send_signal(signal.SIGINT)
     process.wait()
+    assert sum(purchases(data).values()) == 11
     done = work.run(data, N)
     assert_whole(data, done)
     # Only the item under way is made again.
-    assert sum(purchases(data).values()) - N <= 1
+    assert sum(purchases(data).values()) - N == 1
 
 
 @pytest.mark.parametrize("fault", ["error", "lost", "unsaid"])
@@ -143,7 +146,7 @@ def test_a_store_that_fails_now_and_then_fails_items_and_no_run(proxy, tmp_path,
 
 def _impatient(original):
     def settings(self, *args, **kwargs):
-        original(self, *args, **{**kwargs, "attempts": 1, "read_timeout_s": 2.0})
+        original(self, *args, **{**kwargs, "attempts": 1})
 
     return settings
 
@@ -167,9 +170,11 @@ def test_a_stepped_clock_changes_nothing(tmp_path):
         "import datetime\n"
         f"sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
         f"import fault_work, json\nfrom pathlib import Path\n"
-        f"print(json.dumps(fault_work.run(Path({str(tmp_path)!r}), {N}, 0.01).counts()))\n"
+        f"print(json.dumps(fault_work.run(Path({str(tmp_path)!r}), {N}).counts()))\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    ).stdout
     assert json.loads(told) == {"planned": N, "computed": N, "reused": 0, "failed": 0}
     assert set(purchases(tmp_path).values()) == {1}
     assert_whole(tmp_path, work.run(tmp_path, N))
@@ -183,16 +188,19 @@ def test_a_stopped_run_notices_that_another_has_taken_over(tmp_path):
         # As if on another machine: nobody can look whether the process lives.
         "lease._began = lambda _: 'elsewhere/1'\n"
         f"sys.path.insert(0, {str(PROGRAM.parent)!r})\n"
-        f"import fault_work\nfrom pathlib import Path\nfault_work.run(Path({str(tmp_path)!r}), {N}, 0.05)\n"
+        "import fault_work\nfrom pathlib import Path\n"
+        f"fault_work.run(Path({str(tmp_path)!r}), {N}, *map(float, sys.argv[1:]))\n"
     )
-    first = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-    assert wait_until(lambda: sum(purchases(tmp_path).values()) >= 10, 30)
+    command = [sys.executable, "-c", code]
+    first = subprocess.Popen([*command, "0", "10"], stderr=subprocess.PIPE, text=True)
+    assert wait_until(lambda: sum(purchases(tmp_path).values()) == 11, PATIENCE_S)
     os.kill(first.pid, signal.SIGSTOP)
-    second = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    second = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert second.returncode == 0, second.stderr
     bought = sum(purchases(tmp_path).values())
+    (tmp_path / "let-go").touch()
     os.kill(first.pid, signal.SIGCONT)
-    told = first.communicate(timeout=60)[1]
+    told = first.communicate(timeout=PATIENCE_S)[1]
     assert first.returncode != 0
     assert "another run has taken over" in told
     # The item that was under way when it was stopped is all that was made beside the other.

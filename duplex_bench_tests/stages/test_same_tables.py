@@ -24,7 +24,7 @@ def _servers():
     return sys.modules[name]
 
 
-s3_server, s3_environment = _servers().s3_server, _servers().s3_environment
+serving, s3_server, s3_environment = _servers().serving, _servers().s3_server, _servers().s3_environment
 
 
 def test_a_run_over_a_bucket_is_the_run_over_a_folder(
