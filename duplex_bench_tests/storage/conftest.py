@@ -1,26 +1,49 @@
 """A real S3 server on loopback, and a proxy before it that misbehaves on request."""
 
 import http.client
+import itertools
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from duplex_bench.cli.cluster.processes import Processes
-from duplex_bench.cli.cluster.services import start_store
+from duplex_bench.cli.cluster.services import ServiceMissingError, start_store
 from duplex_bench.cli.cluster.settings import own_services
 from duplex_bench.storage.s3_store import S3Settings, S3Store
 
-QUICK = S3Settings(attempts=3, connect_timeout_s=2.0, read_timeout_s=2.0)
+PATIENCE_S = 120.0
+FEW_ATTEMPTS = S3Settings(attempts=3, connect_timeout_s=PATIENCE_S, read_timeout_s=PATIENCE_S)
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory):
+def serving():
+    """``serving(start, folder)`` is a service, on other ports if somebody took one since they were drawn."""
+
+    def begin(start, folder):
+        processes = Processes(folder / "processes")
+        for attempt in (1, 2, 3):
+            own = own_services(folder)
+            try:
+                start(processes, folder, own)
+                break
+            except ServiceMissingError:
+                raise
+            except ValueError:
+                for name in processes.names():
+                    processes.stop(name)
+                if attempt == 3:
+                    raise
+                (folder / "services.json").unlink()
+        return own, processes
+
+    return begin
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory, serving):
     """SeaweedFS: (endpoint, environment of its clients)."""
-    folder = tmp_path_factory.mktemp("objects")
-    own = own_services(folder)
-    processes = Processes(folder / "processes")
-    start_store(processes, folder, own)
+    own, processes = serving(start_store, tmp_path_factory.mktemp("objects"))
     names = {
         "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{own.store_port}",
         "AWS_ACCESS_KEY_ID": own.access_key,
@@ -45,7 +68,7 @@ def s3_environment(s3_server, monkeypatch):
 @pytest.fixture
 def s3(s3_environment, request):
     """A store of its own prefix in the bucket."""
-    return S3Store("bench", request.node.name.replace("[", "-").replace("]", ""), QUICK)
+    return S3Store("bench", request.node.name.replace("[", "-").replace("]", ""), FEW_ATTEMPTS)
 
 
 class FaultProxy(ThreadingHTTPServer):
@@ -64,6 +87,7 @@ class FaultProxy(ThreadingHTTPServer):
         self.target_port = target_port
         self.fault = lambda _method, _path: None
         self.seen = []
+        self.slow = threading.Event()
         self.closing = threading.Event()
 
     @property
@@ -91,7 +115,8 @@ class _Passing(BaseHTTPRequestHandler):
         fault = self.server.fault(self.command, self.path)
         self.server.seen.append((self.command, self.path, fault))
         if fault == "slow":
-            self.server.closing.wait(5)
+            self.server.slow.set()
+            self.server.closing.wait(PATIENCE_S)
             fault = "drop"
         if fault == "drop":
             self.close_connection = True
@@ -169,4 +194,24 @@ def proxy(s3_environment, monkeypatch):
 @pytest.fixture
 def faulty(proxy, request):
     """A store behind the proxy."""
-    return S3Store("bench", request.node.name.replace("[", "-").replace("]", ""), QUICK)
+    return S3Store("bench", request.node.name.replace("[", "-").replace("]", ""), FEW_ATTEMPTS)
+
+
+@pytest.fixture
+def impatient_once(proxy, faulty):
+    """The store gives up soon on its next request, and waits for what comes after it, however busy the machine is."""
+
+    def begin():
+        patience = faulty._client._endpoint.http_session._timeout
+        sends = itertools.count()
+
+        def before_send(**_):
+            if next(sends) == 0:
+                patience._read = 0.5
+            else:
+                proxy.slow.wait(PATIENCE_S)
+                patience._read = PATIENCE_S
+
+        faulty._client.meta.events.register("before-send.s3", before_send)
+
+    return begin

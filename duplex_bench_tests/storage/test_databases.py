@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy
 
-from duplex_bench.cli.cluster.processes import Processes
 from duplex_bench.cli.cluster.services import ServiceMissingError, start_postgres
-from duplex_bench.cli.cluster.settings import own_services
 from duplex_bench.stages.backup import make, restore
 from duplex_bench.stages.backup.manifest import BackupError
 from duplex_bench.storage.databases import DatabaseToolError, dump_postgres, load_postgres
@@ -20,13 +18,12 @@ pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")
-def server():
+def server(serving):
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
     # The server runs as another user where this one is root.
     folder.chmod(0o755)
-    own, processes = own_services(folder), Processes(folder / "processes")
     try:
-        start_postgres(processes, folder, own)
+        own, processes = serving(start_postgres, folder)
     except ServiceMissingError as missing:
         shutil.rmtree(folder)
         pytest.skip(str(missing))

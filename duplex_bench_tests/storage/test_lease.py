@@ -12,7 +12,7 @@ from duplex_bench.storage.object_store import FolderStore
 
 pytestmark = pytest.mark.unit
 
-QUICK = LeaseTimes(beat_every_s=0.02, stale_after_s=5.0, look_every_s=0.01)
+QUICK = LeaseTimes(beat_every_s=0.02, stale_after_s=3_600.0, look_every_s=0.01)
 SILENT = LeaseTimes(beat_every_s=3_600.0, stale_after_s=0.1, look_every_s=0.01)
 
 
@@ -31,7 +31,7 @@ def test_a_second_run_waits_until_the_first_gives_it_back(store):
     order, inside, told = [], threading.Event(), []
 
     def second():
-        inside.wait(10)
+        assert inside.wait(120)
         with leased(store, "stage", QUICK, waiting=told.append):
             order.append("second")
 
@@ -42,7 +42,7 @@ def test_a_second_run_waits_until_the_first_gives_it_back(store):
         while not told:
             lease.check()
         order.append("first")
-    thread.join(10)
+    thread.join()
     assert order == ["first", "second"]
     assert told[0].startswith("process ")
     assert len(list(store.keys("leases/stage"))) == 2
@@ -62,7 +62,7 @@ def test_many_who_want_it_at_once_hold_it_one_after_the_other(tmp_path):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join()
     assert most == [1] * 8
 
 
@@ -120,7 +120,7 @@ def test_a_killed_process_of_this_machine_is_replaced_at_once(tmp_path):
         "import sys, threading\nfrom pathlib import Path\nfrom duplex_bench.storage.lease import leased\n"
         "from duplex_bench.storage.object_store import FolderStore\n"
         f"with leased(FolderStore(Path({str(tmp_path)!r})), 'stage'):\n"
-        "    print('held', flush=True)\n    threading.Event().wait(60)\n"
+        "    print('held', flush=True)\n    threading.Event().wait()\n"
     )
     holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert holder.stdout.readline() == "held\n"
@@ -169,7 +169,8 @@ def test_a_beating_holder_elsewhere_is_waited_for(tmp_path):
 
 def test_a_holder_that_was_stopped_looks_before_it_goes_on(tmp_path):
     store, now = FolderStore(tmp_path), [0.0]
-    times = LeaseTimes(beat_every_s=5.0, stale_after_s=45.0, look_every_s=0.0)
+    # No beat of the thread's in between: a minute of this clock is no time for it.
+    times = LeaseTimes(beat_every_s=29.0, stale_after_s=45.0, look_every_s=0.0)
     with leased(store, "stage", times, clock=lambda: now[0]) as lease:
         elsewhere(store)
         later = iter([0.0, 0.0, 100.0, 100.0, 100.0, 100.0])

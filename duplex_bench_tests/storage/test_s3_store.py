@@ -93,7 +93,7 @@ def test_an_upload_whose_process_is_killed_is_never_seen(s3, proxy, monkeypatch)
 
     proxy.fault = kill_at_second_part
     process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-    assert process.wait(30) == -9
+    assert process.wait(300) == -9
     assert not s3.exists("large/one")
     assert list(s3.keys("large")) == []
     assert s3.abandoned_uploads(remove=True) == 1
@@ -101,9 +101,11 @@ def test_an_upload_whose_process_is_killed_is_never_seen(s3, proxy, monkeypatch)
 
 
 @pytest.mark.parametrize("fault", ["error", "drop", "cut", "slow"])
-def test_a_read_that_fails_once_is_made_again(faulty, proxy, fault):
+def test_a_read_that_fails_once_is_made_again(faulty, proxy, impatient_once, fault):
     faulty.put("one", b"content" * 1_000)
     proxy.once("GET", fault)
+    if fault == "slow":
+        impatient_once()
     if fault == "cut":
         # A body that breaks off is an error, never a short object.
         with pytest.raises(StoreUnavailableError):
@@ -112,8 +114,10 @@ def test_a_read_that_fails_once_is_made_again(faulty, proxy, fault):
 
 
 @pytest.mark.parametrize("fault", ["error", "drop", "slow", "lost", "unsaid"])
-def test_a_write_that_fails_once_is_made_again(faulty, proxy, fault):
+def test_a_write_that_fails_once_is_made_again(faulty, proxy, impatient_once, fault):
     proxy.once("PUT", fault)
+    if fault == "slow":
+        impatient_once()
     faulty.put("one", b"content")
     assert faulty.get("one") == b"content"
     assert [seen[2] for seen in proxy.seen if seen[0] == "PUT"] == [fault, None]
