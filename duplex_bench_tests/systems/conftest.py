@@ -1,3 +1,7 @@
+import asyncio
+import selectors
+import time
+
 import numpy as np
 import pytest
 
@@ -35,6 +39,45 @@ class LevelRecogniser:
         self.calls += 1
         k = round((float(np.abs(samples).max()) - 0.1) * 100)
         return tuple(TimedWord(word, None, None, aligned=False) for word in self.texts[k].split())
+
+
+class _Waits(selectors.DefaultSelector):
+    """Sums up what it was asked to wait and did wait; what the machine kept it beyond that is not its."""
+
+    waited_s = 0.0
+
+    def select(self, timeout=None):
+        began_s = time.monotonic()
+        found = super().select(timeout)
+        took_s = time.monotonic() - began_s
+        self.waited_s += took_s if timeout is None else min(took_s, max(0.0, timeout))
+        return found
+
+
+class PatientLoop(asyncio.SelectorEventLoop):
+    """Real sockets and real waits, on a clock that stands still while other processes have the processor.
+
+    Both ends of a conversation in one such loop keep their times however busy the machine is. What this thread computes
+    counts: who is slow is late here too.
+    """
+
+    def __init__(self):
+        self._waits = _Waits()
+        super().__init__(self._waits)
+
+    def time(self):
+        return self._waits.waited_s + time.thread_time()
+
+
+@pytest.fixture
+def on_patient_clock():
+    """``on_patient_clock(program)`` runs a coroutine to its end in such a loop."""
+
+    def run(program):
+        with asyncio.Runner(loop_factory=PatientLoop) as runner:
+            return runner.run(program)
+
+    return run
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from duplex_bench.systems.serving.voices import ToneVoice
 
 pytestmark = pytest.mark.process
 
-# What is tested here is the wire, on a machine that others use too.
+# What is tested here is the wire, on however slow a processor.
 PATIENT = RealtimeSettings(rule=PacingRule(1000.0, 5000.0))
 SYSTEMS = {
     "flm-audio": lambda url, voice: flm_audio.create({"url": url}),
@@ -34,7 +34,7 @@ def _question():
     return (0.1 * np.random.default_rng(1).standard_normal(24_000)).astype(np.float32)
 
 
-def test_a_question_is_answered_over_real_sockets_by_all_servers_at_once(voice_file):
+def test_a_question_is_answered_over_real_sockets_by_all_servers_at_once(voice_file, on_patient_clock):
     async def one(protocol):
         async with hosted(SERVICES[protocol](ToneVoice(0.5), Manner(think_s=0.0))) as port:
             system = SYSTEMS[protocol](f"ws://127.0.0.1:{port}", voice_file)
@@ -44,7 +44,7 @@ def test_a_question_is_answered_over_real_sockets_by_all_servers_at_once(voice_f
     async def main():
         return await asyncio.gather(*(one(protocol) for protocol in SYSTEMS))
 
-    for protocol, result in zip(SYSTEMS, asyncio.run(main()), strict=True):
+    for protocol, result in zip(SYSTEMS, on_patient_clock(main()), strict=True):
         assert result.outcome is Outcome.COMPLETED, f"{protocol}: {result.reason}"
         assert np.abs(result.listener).max() > 0.1, protocol
         opened = next(event for event in result.events if event["kind"] == "opened")
