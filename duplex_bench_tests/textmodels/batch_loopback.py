@@ -40,7 +40,7 @@ class FakeBatches:
 
     def settings(self, **more):
         suffix = "/v1" if self.vendor == "openai" else ""
-        return ModelSettings(self.vendor, "a-model", base_url=self.url + suffix, timeout_s=5.0, **more)
+        return ModelSettings(self.vendor, "a-model", base_url=self.url + suffix, timeout_s=120.0, **more)
 
     def message(self, prompt: str) -> dict:
         said = _json(self.reply(prompt))

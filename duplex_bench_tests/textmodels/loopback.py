@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 CANARY = "sk-canary-7f3a9d51c0ffee"
+PATIENCE_S = 120.0
 
 
 @dataclass
@@ -36,7 +37,7 @@ class FakeApi:
     def settings(self, **more):
         from duplex_bench.textmodels.settings import ModelSettings
 
-        given = {"model": "a-model", "timeout_s": 5.0, **more}
+        given = {"model": "a-model", "timeout_s": PATIENCE_S, **more}
         if self.vendor == "openai_compatible":
             given = {"key_variable": "LOCAL_KEY", **given}
         return ModelSettings(vendor=self.vendor, base_url=self.url, **given)
@@ -153,7 +154,7 @@ def serve(api: FakeApi) -> ThreadingHTTPServer:
                 api.seen.append(seen)
                 mishap = api.mishaps.popleft() if api.mishaps else None
             if api.hold is not None:
-                api.hold.wait(5)
+                api.hold.wait(PATIENCE_S)
             if mishap == "cut":
                 self.close_connection = True
                 self.send_response(200)
@@ -162,7 +163,8 @@ def serve(api: FakeApi) -> ThreadingHTTPServer:
                 self.wfile.write(b'{"half":')
                 return None
             if mishap == "slow":
-                api.release.wait(10)
+                api.slow.set()
+                api.release.wait(PATIENCE_S)
                 self.close_connection = True
                 return None
             refused = api.refused_request(seen)
@@ -191,7 +193,7 @@ def serve(api: FakeApi) -> ThreadingHTTPServer:
         def log_message(self, *_):
             pass
 
-    api.release = threading.Event()
+    api.release, api.slow = threading.Event(), threading.Event()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     suffix = "/v1" if api.vendor.startswith("openai") else ""
