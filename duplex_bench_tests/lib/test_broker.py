@@ -60,14 +60,15 @@ def test_launcher_and_worker_declare_the_queues_of_rabbitmq_in_the_same_words(wr
 @pytest.mark.parametrize("address", ["amqp://127.0.0.1:{port}//", "redis://127.0.0.1:{port}/0"])
 def test_a_run_that_is_handed_over_waits_for_a_broker_that_is_away(address, monkeypatch):
     monkeypatch.setenv(broker.RESULTS_VARIABLE, "cache+memory://")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     assert broker.AWAY_FOR_S >= 60
     monkeypatch.setattr(broker, "AWAY_FOR_S", 7)
-    launcher = WatchedCeleryRunLauncher("dagster", broker=address.format(port=port))
-    began = time.monotonic()
-    with pytest.raises(OperationalError):
-        launcher.celery.send_task("execute_job", queue="dagster", routing_key="dagster.execute_job")
+    # Held and not listened at: refused, and nobody else's meanwhile.
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        launcher = WatchedCeleryRunLauncher("dagster", broker=address.format(port=held.getsockname()[1]))
+        began = time.monotonic()
+        with pytest.raises(OperationalError):
+            launcher.celery.send_task("execute_job", queue="dagster", routing_key="dagster.execute_job")
     # Left to itself it is given up after four.
     assert time.monotonic() - began > 6
 
