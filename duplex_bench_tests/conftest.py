@@ -1,15 +1,29 @@
 """What several rooms' tests share."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# A machine that is busy is no defect of what is tested: how long things take is for benchmarks/.
-settings.register_profile("any-machine", deadline=None)
+# A machine that is busy is no defect of what is tested: how long things take is for benchmarks/. Examples come from
+# each test itself, so that the same tree gives the same answer; new ones are sought with --hypothesis-profile=explore.
+settings.register_profile(
+    "any-machine", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", settings.get_profile("any-machine"), derandomize=False, print_blob=True)
 settings.load_profile("any-machine")
+
+# What a user's shell names is not what is tested: a store, a profile, a proxy, colours.
+_ASKED_FOR = {f"DUPLEX_BENCH_{name}" for name in ("UPDATE_SNAPSHOTS", "PICTURES", "CACHE", "TEST_CLUSTER")}
+_OF_A_SHELL = ("DUPLEX_BENCH_", "AWS_", "DAGSTER_HOME", "FORCE_COLOR", "NO_COLOR", "COLUMNS", "PYTHONWARNINGS")
+for _name in [name for name in os.environ if name.startswith(_OF_A_SHELL) and name not in _ASKED_FOR]:
+    del os.environ[_name]
+for _name in ("NO_PROXY", "no_proxy"):
+    os.environ[_name] = ",".join(filter(None, (os.environ.get(_name), "127.0.0.1", "localhost")))
+os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
 
 
 def _servers(name):

@@ -91,7 +91,7 @@ class Checkout:
         self.started.append(process)
         return process
 
-    def run(self, *arguments, code=WITHOUT_REPORT, timeout_s=150):
+    def run(self, *arguments, code=WITHOUT_REPORT, timeout_s=600):
         process = self.start(*arguments, code=code)
         out, err = process.communicate(timeout=timeout_s)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)

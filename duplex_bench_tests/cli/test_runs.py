@@ -3,13 +3,13 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from duplex_bench.cli import local_run
+from duplex_bench.cli.cluster.processes import wait_until
 from duplex_bench.storage.frames import content_digest
 
 pytestmark = pytest.mark.process
@@ -18,19 +18,16 @@ ITEMS = 4
 HOLDING = "holding_system:create"
 
 
-def until(condition, seconds=60.0):
+def until(condition):
     """Wait for something that another process does."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it never came about"
-        os.sched_yield()
+    assert wait_until(condition, 300), "it never came about"
 
 
 def alive(pid):
     """Whether a process runs; one that has ended and waits to be noticed does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
 
@@ -112,6 +109,7 @@ STALE = """
 import dagster as dg
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from duplex_bench.cli import local_run
+from duplex_bench.cli.cluster.processes import wait_until
 from duplex_bench.definitions import defs
 from pathlib import Path
 import json, sys
@@ -181,7 +179,7 @@ def test_an_interrupt_loses_nothing_finished(checkout, first):
     held.wait()
     os.killpg(process.pid, signal.SIGINT)
     held.let_go()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, out + err
     assert "Traceback" not in err, err
     assert "run the same again" in err

@@ -213,7 +213,7 @@ def test_cards_of_an_installed_package_are_found(tmp_path):
     # In a process of its own: what is installed is looked up once a process.
     told = subprocess.run(
         [sys.executable, "-m", "duplex_bench.cli.main", "systems", "check", "dummy-quiet", "--data", tmp_path / "data"],
-        env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "PYTHONPATH": str(site)}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert told.returncode == 0, told.stderr
     assert "dummy-quiet reaches the level" in told.stdout

@@ -35,7 +35,7 @@ class Session:
         if unit[0] == 2.0:
             os._exit(3)
         if unit[0] == 3.0:
-            threading.Event().wait(30)
+            threading.Event().wait()
         return [Out("audio", self.units - 1, pcm=(unit * 2).astype(np.float32))]
     def close(self):
         return SessionStats(units=self.units)
@@ -102,7 +102,7 @@ def test_errors_are_replies_and_the_worker_survives_them(start):
     assert session.close() == stats
     assert process.poll() is None
     system.shutdown()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_a_worker_that_dies_mid_step_is_a_transport_error(start):
@@ -111,7 +111,7 @@ def test_a_worker_that_dies_mid_step_is_a_transport_error(start):
     session.open(REQUEST)
     with pytest.raises(TransportError, match="lost during 'step'"):
         session.step(_unit(2.0))
-    assert process.wait(timeout=10) == 3
+    assert process.wait(timeout=120) == 3
 
 
 def test_a_worker_that_hangs_is_a_transport_error(start):
@@ -143,12 +143,12 @@ def test_a_client_that_leaves_frees_the_worker_for_the_next(start):
 def test_the_worker_ends_when_its_parent_does(start):
     process, _ = start()
     process.stdin.close()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=120) == 0
 
 
 def test_a_system_that_cannot_be_made_says_why(start):
     process, _ = start({"broken": "no GPU"})
-    assert process.wait(timeout=10) == 2
+    assert process.wait(timeout=120) == 2
     assert b"cannot load: no GPU" in process.stderr.read()
 
 

@@ -48,7 +48,7 @@ def loaded(tmp_path):
         environment = {**os.environ, "DUPLEX_BENCH_DATA": str(tmp_path / "data")}
         command = [sys.executable, "-c", LOAD]
         done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=120, check=False
+            command, capture_output=True, text=True, env=environment, cwd=tmp_path, timeout=300, check=False
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

@@ -129,7 +129,7 @@ COMMANDS = re.findall(r"^  (\w+)\) exec (.+?) \"\$@\" ;;$", START, re.MULTILINE)
 def help_of(words):
     program, *rest = words
     command = [str(BIN / program), *rest, "--help"]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120, cwd=ROOT).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300, cwd=ROOT).stdout
 
 
 @pytest.mark.parametrize(("role", "command"), COMMANDS, ids=[role for role, _ in COMMANDS])

@@ -30,14 +30,14 @@ class Cluster:
 
     def run(self, name, *arguments):
         command = [*self.become, str(self.binaries / name), *arguments]
-        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, cwd=self.folder, timeout=300)
 
     def start(self):
         options = f"-c listen_addresses='' -c unix_socket_directories='{self.folder}' -c fsync=off"
         command = [*self.become, str(self.binaries / "pg_ctl"), "-D", str(self.folder / "data"), "-w", "-o", options]
         command += ["-l", str(self.folder / "log"), "start"]
         # The server keeps what it inherits open: a pipe would never end.
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
 
     def stop(self):
         self.run("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")

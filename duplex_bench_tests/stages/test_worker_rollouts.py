@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from duplex_bench.contract.client import RemoteSystem
 from duplex_bench.records.items import Stimulus
 from duplex_bench.stages.rollouts import rollout_ledger, rollouts
 from duplex_bench.storage.blobs import BlobStore, to_pcm16
@@ -41,7 +42,7 @@ class Session:
                 sys.stderr.write("CUDA error: device-side assert\\n")
                 os._exit(7)
             if level == 0.3:
-                threading.Event().wait(60)
+                threading.Event().wait()
             if level == 0.4:
                 np.ones(10**9)
             if level == 0.5:
@@ -96,11 +97,26 @@ def workspace(small_workspace, tmp_path):
     return small_workspace(tmp_path / "data")
 
 
+@pytest.fixture
+def patient_elsewhere(monkeypatch, tmp_path):
+    """The card's time for a step is short, and holds where the system hangs alone: a machine may be busy."""
+    asked = RemoteSystem.request
+
+    def request(self, header, arrays, timeout_s):
+        level = round(float(np.abs(arrays[0]).max()), 1) if header["kind"] == "step" else 0.0
+        hangs = level == LEVELS["hangs"] and not (tmp_path / "repaired").exists()
+        return asked(self, header, arrays, timeout_s if hangs else 240.0)
+
+    monkeypatch.setattr(RemoteSystem, "request", request)
+
+
 def by_item(frame):
     return {row["item_id"]: row for row in frame.iter_rows(named=True)}
 
 
-def test_each_fault_ends_in_its_outcome_the_rest_goes_on_and_a_rerun_tries_just_these(workspace, tmp_path):
+def test_each_fault_ends_in_its_outcome_the_rest_goes_on_and_a_rerun_tries_just_these(
+    workspace, tmp_path, patient_elsewhere
+):
     table = items(workspace)
     first = by_item(rollouts(workspace, "multiparty", table, card(tmp_path)).frame)
     assert {name: row["outcome"] for name, row in first.items()} == {

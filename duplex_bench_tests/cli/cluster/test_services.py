@@ -14,13 +14,13 @@ pytestmark = pytest.mark.process
 
 def test_a_killed_server_is_there_until_somebody_waited_for_it(tmp_path):
     assert not services._still_named(tmp_path)
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "600"])
     (tmp_path / "postmaster.pid").write_text(f"{process.pid}\n{tmp_path}\n")
     assert services._still_named(tmp_path)
     process.kill()
     # Ended, but a zombie: Postgres would refuse to start.
     ended = Path(f"/proc/{process.pid}/stat")
-    assert wait_until(lambda: ended.read_text().rsplit(")", 1)[1].split()[0] == "Z", 10)
+    assert wait_until(lambda: ended.read_text().rsplit(")", 1)[1].split()[0] == "Z", 120)
     assert services._still_named(tmp_path)
     process.wait()
     assert not services._still_named(tmp_path)
