@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from duplex_bench.cli.cluster.settings import free_ports
 from duplex_bench.records.outcome import Outcome
 from duplex_bench.stages.telemetry import exposition, observed
 from duplex_bench.stages.telemetry.counts import METRICS, Counts, places
@@ -130,8 +131,7 @@ def test_counts_of_a_run_outlive_it_and_a_damaged_file_is_passed_over(tmp_path, 
 
 
 def test_a_run_serves_its_own_metrics_on_the_port_of_the_environment(tmp_path, monkeypatch):
-    with exposition.served(exposition.registry(Counts), "127.0.0.1", 0, None) as port:
-        pass
+    (port,) = free_ports(1)
     monkeypatch.setenv(observed.VARIABLE, str(port))
     with observed.observed(FolderStore(tmp_path), "run"):
         do_work(FolderStore(tmp_path))
