@@ -1,6 +1,5 @@
 """The stored tables of a run, a release bundle or a report, read the same way: for notebooks, compare and gate."""
 
-import io
 import json
 import tarfile
 import zlib
@@ -15,6 +14,7 @@ from duplex_bench.reporting.inputs import ReportInputError
 from duplex_bench.reporting.places import RECORDS, RELEASE_MANIFEST, RELEASE_MARKER, REPORT_MARKER, TABLES_FOLDER
 from duplex_bench.storage.archives import Allowance, ArchiveBombError
 from duplex_bench.storage.digests import digest_bytes
+from duplex_bench.storage.frames import DamagedTableError, from_parquet
 
 Kind = Literal["run", "bundle", "report"]
 
@@ -127,8 +127,8 @@ def load_run(path: Path | str, profile: str | None = None) -> Run:
 def _reader(read: Callable[[], bytes], where: Path | str) -> Callable[[], pl.DataFrame]:
     def frame() -> pl.DataFrame:
         try:
-            return pl.read_parquet(io.BytesIO(read()))
-        except (pl.exceptions.ComputeError, OSError) as error:
+            return from_parquet(read())
+        except (DamagedTableError, OSError) as error:
             raise ReportInputError(f"{where} is no readable table ({error}): make or fetch it again") from error
 
     return frame

@@ -26,7 +26,7 @@ from duplex_bench.stages.stored_run import BESIDE, required, stored, systems_wit
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import from_pcm16
 from duplex_bench.storage.digests import digest_value
-from duplex_bench.storage.frames import write_frame
+from duplex_bench.storage.frames import to_parquet, write_frame
 
 _SCENE_COLUMNS = ("item_id", "script_id", "acoustics", "scene")
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -273,7 +273,7 @@ def _write(found: Rescored) -> None:
     found.folder.mkdir(parents=True, exist_ok=True)
     for name, frame in (("estimates", found.moves), ("windows", found.windows), ("rankings", found.rankings)):
         frame.write_csv(found.folder / f"{name}.csv")
-        frame.write_parquet(found.folder / f"{name}.parquet")
+        (found.folder / f"{name}.parquet").write_bytes(to_parquet(frame))
     told = {
         "name": found.name,
         "notice": found.notice,

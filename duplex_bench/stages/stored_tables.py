@@ -5,7 +5,7 @@ from typing import Final
 import polars as pl
 
 from duplex_bench.records import tables
-from duplex_bench.storage.frames import from_parquet
+from duplex_bench.storage.frames import DamagedTableError, from_parquet
 from duplex_bench.storage.object_store import ObjectStore
 
 # Tables by the name of their asset. Others have the schema of the stage that makes them, and are made from these.
@@ -32,7 +32,7 @@ def unreadable_tables(store: ObjectStore) -> dict[str, str]:
             continue
         try:
             found = dict(from_parquet(store.get(key)).schema)
-        except (pl.exceptions.PolarsError, KeyError, OSError) as error:
+        except (DamagedTableError, KeyError, OSError) as error:
             wrong[key] = f"cannot be read: {error}"
             continue
         expected = dict(pl.Schema(schema))

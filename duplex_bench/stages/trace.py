@@ -21,7 +21,7 @@ from duplex_bench.stages.rollouts import planned_rollouts
 from duplex_bench.stages.stored_run import BESIDE, required, stored, systems_with, tracks_run
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import seed_from
-from duplex_bench.storage.frames import read_frame
+from duplex_bench.storage.frames import from_parquet, read_frame
 from duplex_bench.systems.card import SystemCard
 
 Section = Mapping[str, Any]
@@ -272,7 +272,7 @@ def _provenance(workspace: Workspace) -> Section:
     told = workspace.report_folder / "tables" / "provenance.parquet"
     if not told.is_file():
         return {"of": "this checkout, now: no report is stored", **facts(workspace)}
-    rows = pl.read_parquet(told)
+    rows = from_parquet(told.read_bytes())
     name, value = rows.columns[:2]
     return {"of": "the stored report", **dict(zip(rows[name].to_list(), rows[value].to_list(), strict=True))}
 

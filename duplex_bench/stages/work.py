@@ -30,22 +30,29 @@ Details = Callable[[str], Mapping[str, happenings.Value]]
 
 @dataclass(slots=True)
 class WorkDone:
-    """Results by key, as JSON; what was computed now, what was found finished, and what failed and why."""
+    """Results by key, as JSON; what was computed now, what was found finished, what failed and why.
+
+    ``damaged`` are files of the ledger whose work was not found finished for that; they may be deleted.
+    """
 
     payloads: dict[str, str] = field(default_factory=dict)
     computed: list[str] = field(default_factory=list)
     reused: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
+    damaged: tuple[str, ...] = ()
 
     def counts(self) -> dict[str, int | float | str]:
-        """Counts that add up: planned = computed + reused + failed."""
+        """Counts that add up: planned = computed + reused + failed; and ledger files that are damaged, if any."""
         planned = len(self.computed) + len(self.reused) + len(self.failed)
-        return {
+        counts: dict[str, int | float | str] = {
             "planned": planned,
             "computed": len(self.computed),
             "reused": len(self.reused),
             "failed": len(self.failed),
         }
+        if self.damaged:
+            counts["damaged_ledger_files"] = ", ".join(self.damaged)
+        return counts
 
 
 def resume(
@@ -105,6 +112,7 @@ def _split(
 ) -> list[Task]:
     """Note in ``done`` what is finished; the tasks that are not, each key once."""
     finished = ledger.finished()
+    done.damaged = ledger.unreadable_segments
     found = {task.key: finished[task.key].payload for task in tasks if task.key in finished}
     if intact is not None:
         whole = set(intact(list(found.values())))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Literal
 
-from duplex_bench.storage.digests import canonical_json
+from duplex_bench.storage.digests import canonical_json, digest_bytes
 from duplex_bench.storage.lease import Lease, leased
 from duplex_bench.storage.object_store import ObjectStore
 
@@ -46,12 +46,12 @@ class ItemLedger:
         self.unreadable_segments: tuple[str, ...] = ()
 
     def finished(self) -> dict[str, LedgerRecord]:
-        """Every key with an ok record. A segment that cannot be read is left out and listed, never guessed at."""
+        """Every key with an ok record. A damaged segment is left out and listed, never guessed at."""
         found: dict[str, LedgerRecord] = {}
         unreadable = []
         for name, segment in self._store.get_many(list(self._store.keys(self._prefix))):
             try:
-                records = list(_parse(segment)) if segment is not None else []
+                records = list(_parse(name, segment)) if segment is not None else []
             except (ValueError, KeyError, TypeError):
                 # TypeError: a line that is JSON but no record.
                 unreadable.append(name)
@@ -87,14 +87,23 @@ class ItemLedger:
             return
         text = "".join(f"{canonical_json(record)}\n" for record in pending)
         try:
-            self._store.put(f"{self._prefix}/{uuid.uuid4().hex}.jsonl", text.encode())
+            name = f"{uuid.uuid4().hex}-{_seal(text.encode())}"
+            self._store.put(f"{self._prefix}/{name}.jsonl", text.encode())
         except OSError:
             with self._lock:
                 self._pending = pending + self._pending
             raise
 
 
-def _parse(segment: bytes) -> Iterator[LedgerRecord]:
+def _seal(segment: bytes) -> str:
+    """What shows damage, a changed digit included; enough of the digest for an accident."""
+    return digest_bytes(segment)[:16]
+
+
+def _parse(name: str, segment: bytes) -> Iterator[LedgerRecord]:
+    seal = name.removesuffix(".jsonl").rpartition("-")[2]
+    if "-" in name.rpartition("/")[2] and seal != _seal(segment):
+        raise ValueError(f"{name}: its bytes are not those that were written")
     # Not splitlines: a judge's or a system's words may hold a line separator (U+2028), which JSON leaves as it is.
     for line in segment.decode().removesuffix("\n").split("\n") if segment else ():
         values = json.loads(line)

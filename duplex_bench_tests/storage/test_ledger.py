@@ -62,3 +62,26 @@ def test_a_key_is_finished_if_any_attempt_was_ok(tmp_path_factory, attempts):
         ledger.add(LedgerRecord(key, key, status))
     ledger.flush()
     assert set(ItemLedger(store, "stage").finished()) == {key for key, status in attempts if status == "ok"}
+
+
+def test_a_changed_digit_is_found_although_it_is_still_a_record(tmp_path):
+    store = FolderStore(tmp_path)
+    ledger = ItemLedger(store, "words")
+    ledger.add(LedgerRecord("k1", "item", "ok", payload='{"value":0.25}'))
+    ledger.flush()
+    (name,) = store.keys("ledger/words")
+    store.put(name, store.get(name).replace(b"0.25", b"0.75"))
+    reader = ItemLedger(store, "words")
+    assert reader.finished() == {}
+    assert reader.unreadable_segments == (name,)
+
+
+def test_segments_without_a_digest_in_their_name_are_read(tmp_path):
+    store = FolderStore(tmp_path)
+    ledger = ItemLedger(store, "words")
+    ledger.add(LedgerRecord("k1", "item", "ok"))
+    ledger.flush()
+    (name,) = store.keys("ledger/words")
+    store.put("ledger/words/0123456789abcdef.jsonl", store.get(name))
+    store.delete(name)
+    assert set(ItemLedger(store, "words").finished()) == {"k1"}

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from duplex_bench.reporting.inputs import Table
+from duplex_bench.storage.frames import to_parquet
 
 
 def write_tables(tables: Iterable[Table], folder: Path) -> list[Path]:
@@ -19,7 +20,7 @@ def write_tables(tables: Iterable[Table], folder: Path) -> list[Path]:
     for table in tables:
         csv, parquet = folder / f"{table.id}.csv", folder / f"{table.id}.parquet"
         _flat(table.frame).write_csv(csv)
-        table.frame.write_parquet(parquet)
+        parquet.write_bytes(to_parquet(table.frame))
         written += [csv, parquet]
     return written
 

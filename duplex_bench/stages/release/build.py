@@ -34,6 +34,7 @@ from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.stored_run import tracks_run
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_file, digest_value
+from duplex_bench.storage.frames import to_parquet
 from duplex_bench.storage.provenance import provenance
 from duplex_bench.storage.secrets import secret_values
 
@@ -58,7 +59,7 @@ def build_release(workspace: Workspace, out: Path | None = None) -> StageResult:
     tables = public_tables(workspace)
     with replaced_folder(out, MARKER) as folder:
         for name, frame in tables.items():
-            frame.write_parquet(folder / f"{name}.parquet", compression="zstd")
+            (folder / f"{name}.parquet").write_bytes(to_parquet(frame))
         audio_s = _write_audio(workspace, tables["rollouts"], folder / AUDIO)
         _write_prompts(folder / PROMPTS)
         _write_json(folder / PROFILE, public_settings(workspace.profile))

@@ -13,6 +13,7 @@ from duplex_bench.reporting.withholding import public_reason, public_reference, 
 from duplex_bench.stages.release.archive import opened
 from duplex_bench.stages.release.layout import AUDIO, FORMAT, MANIFEST, MARKER, OUTPUT_LICENCE, TABLES
 from duplex_bench.storage.digests import digest_file
+from duplex_bench.storage.frames import DamagedTableError, from_parquet
 
 _AGAIN: Final = "fetch the bundle again, or build it with duplex-bench release"
 _SHOWN: Final = 3
@@ -108,8 +109,8 @@ def _files(folder: Path, listed: Mapping[str, Any]) -> Iterator[Problem]:
 def _table(folder: Path, name: str, rows: Mapping[str, Any]) -> tuple[pl.DataFrame | None, list[Problem]]:
     file = f"{name}.parquet"
     try:
-        frame = pl.read_parquet(folder / file)
-    except (pl.exceptions.ComputeError, OSError) as error:
+        frame = from_parquet((folder / file).read_bytes())
+    except (DamagedTableError, OSError) as error:
         return None, [Problem(file, f"is no readable table ({error})")]
     wanted, found = dict(TABLES[name]), dict(frame.schema)
     unknown, missing = sorted(set(found) - set(wanted)), sorted(set(wanted) - set(found))
