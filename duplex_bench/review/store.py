@@ -275,7 +275,9 @@ def _engine(url: str, busy_timeout_s: float) -> Engine:
         if lite:
             engine = create_engine(parsed, connect_args={"timeout": busy_timeout_s})
         else:
-            engine = create_engine(parsed, pool_pre_ping=True, pool_timeout=busy_timeout_s)
+            # A server whose databases have no encoding (made under locale C) would hand out bytes instead of text.
+            told = {"client_encoding": "utf8"} if parsed.get_backend_name() == "postgresql" else {}
+            engine = create_engine(parsed, pool_pre_ping=True, pool_timeout=busy_timeout_s, connect_args=told)
     except (ArgumentError, NoSuchModuleError) as error:
         raise ValueError(
             "the review database's URL cannot be read; give sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME"

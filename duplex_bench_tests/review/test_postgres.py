@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
 from sqlalchemy.exc import DatabaseError
 
 from duplex_bench.review.edits import Add, RegionData
@@ -56,7 +56,8 @@ def cluster():
         if os.geteuid() == 0:
             shutil.chown(folder, "postgres")
         made = Cluster(Path(initdb).parent, folder)
-        made.run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "postgres", "--no-sync")
+        made.run("initdb", "-D", str(folder / "data"), "-A", "trust", "-U", "postgres", "--no-sync",
+                 "-E", "UTF8", "--no-locale")  # fmt: skip
         made.start()
         yield made
         made.stop()
@@ -81,6 +82,19 @@ def test_the_same_rules_hold(cluster):
         with pytest.raises(DatabaseError, match="only be added to"), store.engine.begin() as connection:
             connection.execute(text(f"DELETE FROM {log}"))
     assert len(store.history(copy.copy_id)) == len(store.decisions(copy.copy_id)) == 1
+
+
+def test_a_database_without_an_encoding_keeps_text_too(cluster):
+    """As a server has them that was made under locale C."""
+    maker = create_engine(cluster.url, isolation_level="AUTOCOMMIT")
+    with maker.connect() as connection:
+        connection.execute(text("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0"))
+    maker.dispose()
+    store = ReviewStore(cluster.url.replace("@/postgres", "@/plain"))
+    copy = store.open_copy("s1", "Zoë", "engine", [])
+    store.edit(copy.copy_id, "Zoë", edit("first", 0, 1.0), 10.0)
+    assert [row["person"] for row in store.history(copy.copy_id)] == ["Zoë"]
+    store.engine.dispose()
 
 
 def test_of_many_at_once_exactly_one_gets_each_version(cluster):
