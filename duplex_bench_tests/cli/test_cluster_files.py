@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
@@ -73,6 +74,51 @@ def test_init_says_which_service_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setenv("DUPLEX_BENCH_STORE", "s3://bucket")
     with pytest.raises(ValueError, match="set DUPLEX_BENCH_POSTGRES, DUPLEX_BENCH_BROKER"):
         initialise_cluster(tmp_path, 2)
+
+
+def prepared_by_init(folder, monkeypatch):
+    """Buckets that `init --cluster` makes, with the services at hand."""
+    made = []
+
+    class Store:
+        def __init__(self, address):
+            self.bucket = address.removeprefix("s3://").split("/")[0]
+
+        def make_bucket(self):
+            made.append(self.bucket)
+
+        def check_conditions(self):
+            pass
+
+    monkeypatch.setattr("duplex_bench.storage.s3_store.s3_store", Store)
+    monkeypatch.setattr("dagster.DagsterInstance.get", MagicMock())
+    # What it sets for itself goes when the test ends.
+    monkeypatch.setattr(os, "environ", {**os.environ, **NAMED})
+    monkeypatch.chdir(folder)
+    initialise_cluster(folder, 2)
+    return made
+
+
+def test_init_makes_the_bucket_of_the_logs_too(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("DUPLEX_BENCH_LOG_BUCKET", "logs")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    assert prepared_by_init(tmp_path, monkeypatch) == ["bucket", "logs"]
+    assert "set " not in capsys.readouterr().out
+
+
+def test_init_says_what_the_other_processes_need_besides(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("DAGSTER_HOME", raising=False)
+    assert prepared_by_init(tmp_path, monkeypatch) == ["bucket"]
+    said = capsys.readouterr().out.replace("\n", "")
+    assert f"set DAGSTER_HOME={tmp_path}" in said
+    assert "set DUPLEX_BENCH_LOG_BUCKET=bucket" in said
+
+
+def test_init_elsewhere_than_dagster_home_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "other"))
+    with pytest.raises(ValueError, match="DAGSTER_HOME names"):
+        prepared_by_init(tmp_path, monkeypatch)
+    assert not (tmp_path / "dagster.yaml").exists()
 
 
 def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):

@@ -148,7 +148,7 @@ def _worker(number: int, queues: list[str]) -> list[str]:
 
 
 def initialise_cluster(root: Path, workers: int) -> None:
-    """Write the files of a cluster whose services the environment names, make the bucket, open the run database.
+    """Write the files of a cluster whose services the environment names, make the buckets, open the run database.
 
     Raises:
         ValueError: a variable that names a service is not set.
@@ -156,15 +156,25 @@ def initialise_cluster(root: Path, workers: int) -> None:
     lacking = [name for name in (POSTGRES_VARIABLE, BROKER_VARIABLE, STORE_VARIABLE) if not os.environ.get(name)]
     if lacking:
         raise ValueError(f"set {', '.join(lacking)}, or let `duplex-bench cluster up` start them (docs/cluster.md)")
+    home = os.environ.get("DAGSTER_HOME")
+    if home and Path(home).resolve() != root.resolve():
+        raise ValueError(
+            f"DAGSTER_HOME names {home}, where no process would find dagster.yaml of {root}: go there first"
+        )
+    logs = log_bucket()
+    unset = {"DAGSTER_HOME": str(root), LOG_BUCKET_VARIABLE: logs}
+    unset = {name: value for name, value in unset.items() if not os.environ.get(name)}
     write_files(root, workers)
-    _prepare(root, {**os.environ, "DAGSTER_HOME": str(root), LOG_BUCKET_VARIABLE: log_bucket()})
+    _prepare(root, {**os.environ, "DAGSTER_HOME": str(root), LOG_BUCKET_VARIABLE: logs})
     console.print(
-        f"{root / 'dagster.yaml'} and workspace.yaml stand, bucket and run database are ready", highlight=False
+        f"{root / 'dagster.yaml'} and workspace.yaml stand, buckets and run database are ready", highlight=False
     )
+    for name, value in unset.items():
+        console.print(f"set {name}={value} for the daemon, the web server and the workers", highlight=False)
 
 
 def _prepare(root: Path, names: dict[str, str]) -> None:
-    """Make the bucket, and the tables of the run database once, alone, before several processes want to."""
+    """Make the buckets, and the tables of the run database once, alone, before several processes want to."""
     os.environ.update(names)
     os.chdir(root)
     import dagster as dg
@@ -174,6 +184,9 @@ def _prepare(root: Path, names: dict[str, str]) -> None:
     store = s3_store(names[STORE_VARIABLE])
     store.make_bucket()
     store.check_conditions()
+    if names[LOG_BUCKET_VARIABLE] != store.bucket:
+        # A real S3 makes no bucket by itself, and steps would lose their logs one by one.
+        s3_store(f"s3://{names[LOG_BUCKET_VARIABLE]}").make_bucket()
     with dg.DagsterInstance.get() as instance:
         instance.get_runs_count()
 
