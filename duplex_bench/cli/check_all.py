@@ -27,6 +27,8 @@ from duplex_bench.systems.workers import SystemStartError
 
 # Real time is mostly waiting, but each server recognises and speaks beside the others.
 _SERVED_AT_ONCE: Final = 3
+_ENDS_WITHIN_S: Final = 30.0
+"""A server of ours that was asked to end; killed then (ours)."""
 _GPU_DEVICES: Final = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")
 _ADAPTERS: Final = "duplex_bench.systems.adapters."
 # By the adapter's module; the three servers of MiniCPM-o are told apart by the dialect.
@@ -189,7 +191,11 @@ def served(protocol: str, data: Path) -> Iterator[str]:
         yield bound.group() + (PATHS[protocol].partition("?")[0] if by_path else "")
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        try:
+            process.communicate(timeout=_ENDS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
 
 
 def _served_check(card: SystemCard, protocol: str, data: Path, store: ObjectStore) -> Checked:

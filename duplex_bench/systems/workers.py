@@ -26,7 +26,7 @@ START_TIMEOUT_S: Final = 600.0
 _POLL_S: Final = 0.02
 _END_WAIT_S: Final = 5.0
 _LOST_WAIT_S: Final = 30.0
-"""For the end of a worker whose connection is lost: a crash may take its time (ours)."""
+"""For the end of a worker that is about to: it was asked to, or its connection is lost (ours)."""
 _MODULE: Final = "duplex_bench.contract.worker"
 
 
@@ -242,7 +242,7 @@ class WorkerSystem:
             if self._remote.is_connected and process.poll() is None:
                 self._remote.shutdown()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=_END_WAIT_S)
+                    process.wait(timeout=_LOST_WAIT_S)
             self._remote.disconnect()
         if process.stdin is not None:
             process.stdin.close()
