@@ -11,7 +11,7 @@ import yaml
 from dagster._core.instance.ref import InstanceRef
 from typer.testing import CliRunner
 
-from duplex_bench.cli.cluster import control, settings
+from duplex_bench.cli.cluster import backfills, control, settings
 from duplex_bench.cli.cluster.control import initialise_cluster, write_files
 from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.main import app
@@ -119,6 +119,34 @@ def test_init_elsewhere_than_dagster_home_is_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="DAGSTER_HOME names"):
         prepared_by_init(tmp_path, monkeypatch)
     assert not (tmp_path / "dagster.yaml").exists()
+
+
+def test_a_command_runs_here_where_the_services_are_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.setenv("DUPLEX_BENCH_STORE", "s3://bucket")
+    monkeypatch.setenv("DUPLEX_BENCH_WEB", "http://web:3000")
+    monkeypatch.chdir(tmp_path)
+    # No folder "cluster" is there, nor need it be.
+    assert control.run_inside(tmp_path / "cluster", ["python", "-c", "open('seen', 'w').close()"]) == 0
+    assert (tmp_path / "seen").exists()
+    with pytest.raises(ValueError, match="no command such-a-one"):
+        control.run_inside(tmp_path / "cluster", ["such-a-one"])
+
+
+def test_a_backfill_says_where_the_report_is_only_if_it_is_here(tmp_path, monkeypatch, capsys):
+    done = {"partitionBackfillOrError": {"status": "COMPLETED_SUCCESS", "runs": [{"status": "SUCCESS"}]}}
+    monkeypatch.setattr(backfills, "_ask", lambda *_: done)
+    page = tmp_path / "index.html"
+    for made in (None, 1.0):
+        if made is not None:
+            page.write_text("of another day")
+            os.utime(page, (made, made))
+        assert backfills._ended("http://web", "abc", tmp_path) == 0
+        said = capsys.readouterr().out
+        assert "lies with the worker" in said
+        assert "index.html" not in said
+    os.utime(page, (2e10, 2e10))
+    assert backfills._ended("http://web", "abc", tmp_path) == 0
+    assert "index.html" in capsys.readouterr().out
 
 
 def test_a_process_is_started_once_and_ended_even_if_it_does_not_hear(tmp_path):

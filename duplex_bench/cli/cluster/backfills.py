@@ -73,7 +73,7 @@ def _exactly(names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _ended(web: str, backfill: str, report: Path) -> int:
-    pause, began = threading.Event(), time.monotonic()
+    pause, began, since = threading.Event(), time.monotonic(), time.time()
     told = ""
     while True:
         try:
@@ -98,7 +98,11 @@ def _ended(web: str, backfill: str, report: Path) -> int:
             f"[red]backfill {found['status'].lower()}:[/] {why}. Finished items are kept: run it again."
         )
         return 1
-    console.print(f"[bold]Report:[/] {report / 'index.html'}", highlight=False, soft_wrap=True)
+    page = report / "index.html"
+    if page.is_file() and page.stat().st_mtime >= since:
+        console.print(f"[bold]Report:[/] {page}", highlight=False, soft_wrap=True)
+    else:
+        console.print("the report lies with the worker that built it; `duplex-bench report` builds it here, too")
     return 0
 
 

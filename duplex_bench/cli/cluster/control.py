@@ -205,14 +205,17 @@ def bring_down(root: Path) -> None:
 def run_inside(root: Path, command: list[str]) -> int:
     """Run a command as a process of the cluster would be run; its exit code.
 
+    It runs in the cluster's folder, or in the current one where the services are those that the environment names.
+
     Raises:
-        ValueError: no cluster was ever started here, or there is no such command.
+        ValueError: no cluster was ever started here and none is named, or there is no such command.
     """
     names = environment_of_commands(root, wanted_runs(root, None, None))
     program = Path(sys.executable).parent / command[0]
     first = str(program) if program.is_file() else command[0]
     try:
-        return subprocess.run([first, *command[1:]], cwd=root, env=names, check=False).returncode
+        where = root if started_here(root) else Path.cwd()
+        return subprocess.run([first, *command[1:]], cwd=where, env=names, check=False).returncode
     except FileNotFoundError:
         raise ValueError(f"no command {command[0]}") from None
 
