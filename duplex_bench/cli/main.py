@@ -10,6 +10,7 @@ import typer
 from duplex_bench import __version__
 from duplex_bench.cli import systems, validate
 from duplex_bench.cli.cluster import commands as cluster
+from duplex_bench.cli.options import DataOption, LimitedOption, LimitOption, ProfileOption
 from duplex_bench.cli.root import root as _root
 
 app = typer.Typer(
@@ -21,24 +22,12 @@ app = typer.Typer(
     "A first run on a laptop, with no key and no GPU: duplex-bench run --profile demo",
 )
 
-ProfileOption = Annotated[
-    str, typer.Option("--profile", "-p", help="A shipped profile (demo, paper) or a path to your own TOML file.")
-]
 TrackOption = Annotated[
     str, typer.Option("--track", "-t", help="multiparty, conversation, or all: which benchmark to run.")
 ]
 SystemOption = Annotated[
     list[str] | None, typer.Option("--system", "-s", help="A system card by name; repeat for several. Default: all.")
 ]
-LimitOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Run at most this many items of each track, drawn by hash.")
-]
-LimitedOption = Annotated[
-    int | None, typer.Option("--limit", min=1, help="The results of a run that was made with this --limit.")
-]
-DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
-
-
 _PLACE_REMEDY = "make it readable and writable, or name another place (--data for run outputs)"
 
 
@@ -401,13 +390,10 @@ def corpus_files(
         typer.echo(path)
 
 
-StoredOption = Annotated[Path, typer.Option("--data", envvar="DUPLEX_BENCH_DATA", help="Folder of the run outputs.")]
-
-
 @app.command()
 def backup(
     folder: Annotated[Path, typer.Argument(help="Where to: an empty folder, or an earlier backup, which is renewed.")],
-    data: StoredOption = Path("data"),
+    data: DataOption = Path("data"),
 ) -> None:
     """Copy store, run database, review database, cards and corpora into a folder, with hashes; runs may go on."""
     from duplex_bench.cli.backup import back_up
@@ -419,7 +405,7 @@ def backup(
 def restore(
     folder: Annotated[Path, typer.Argument(help="The backup.")],
     check: Annotated[bool, typer.Option("--check", help="Only say whether every file is what was written.")] = False,
-    data: StoredOption = Path("data"),
+    data: DataOption = Path("data"),
 ) -> None:
     """Put a backup into an empty data folder (and store, and database, where the environment names them)."""
     from duplex_bench.cli.backup import put_back
@@ -430,7 +416,7 @@ def restore(
 @app.command()
 def upgrade(
     check: Annotated[bool, typer.Option("--check", help="Only say which stored tables are to be made again.")] = False,
-    data: StoredOption = Path("data"),
+    data: DataOption = Path("data"),
 ) -> None:
     """After an update: say which stored tables this version cannot read, and migrate the run database."""
     from duplex_bench.cli.backup import upgrade as bring_up_to_date
@@ -449,9 +435,7 @@ def health(
     host: Annotated[
         str, typer.Option(help="Address; another than loopback needs DUPLEX_BENCH_HEALTH_TOKEN.")
     ] = "127.0.0.1",
-    data: Annotated[Path, typer.Option("--data", envvar="DUPLEX_BENCH_DATA", help="Folder of the run outputs.")] = Path(
-        "data"
-    ),
+    data: DataOption = Path("data"),
 ) -> None:
     """Say whether all that runs need is there: code location, daemons, database, store, queue, disk, stuck runs."""
     from duplex_bench.cli.health import show_health

@@ -105,16 +105,22 @@ def choose(
 @contextmanager
 def environment(root: Path, data: Path, profile: str, limit: int | None = None) -> Iterator[None]:
     """The environment that the code location reads its profile and data folder from, and quiet logs."""
-    os.environ["DUPLEX_BENCH_PROFILE"] = profile
-    os.environ["DUPLEX_BENCH_DATA"] = str(root / data)
-    os.environ["DUPLEX_BENCH_LIMIT"] = str(limit or 0)
-    before = Path.cwd()
+    told = {
+        "DUPLEX_BENCH_PROFILE": profile,
+        "DUPLEX_BENCH_DATA": str(root / data),
+        "DUPLEX_BENCH_LIMIT": str(limit or 0),
+    }
+    before, named = Path.cwd(), {name: os.environ.get(name) for name in told}
+    os.environ.update(told)
     os.chdir(root)
     logging.getLogger("dagster").setLevel(logging.ERROR)
     try:
         yield
     finally:
         os.chdir(before)
+        # A later command in this process reads these variables too, and is told nothing by this one.
+        for name, value in named.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
 
 
 def run_benchmark(
@@ -289,7 +295,12 @@ def build_report(
     chosen = Chosen(workspace, TRACKS, {}, cards, profile)
     made = [track for track in TRACKS if _has_measurements(chosen, track)]
     if not made:
-        raise ValueError(f"no results of profile {profile} in {chosen.workspace.data}: `duplex-bench run` makes them")
+        size = f" with --limit {limit}" if limit else ""
+        names = sorted({key.split("/")[1] for key in chosen.workspace.store.keys("tables/")})
+        there = f"; there are results of {', '.join(names)}" if names else ""
+        raise ValueError(
+            f"no results of profile {profile}{size} in {chosen.workspace.data}{there}: `duplex-bench run` makes them"
+        )
     chosen = replace(chosen, tracks=tuple(made))
     with environment(root, data, profile, limit):
         from duplex_bench.cli import local_run

@@ -9,13 +9,13 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from duplex_bench.cli.console import console, error_console, tell_skipped
+from duplex_bench.cli.options import DataOption
 
 app = typer.Typer(
     invoke_without_command=True,
     help="Systems: list those that can be run here, check one, add one's own, talk to one.",
 )
 
-DataOption = Annotated[Path, typer.Option("--data", help="Folder for run outputs, caches and your own cards.")]
 NameArgument = Annotated[str, typer.Argument(help="The system, by its card's name.")]
 _COLOURS = {"kept": "green", "broken": "red", "not_applicable": "dim"}
 

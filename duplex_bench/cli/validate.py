@@ -6,15 +6,13 @@ from typing import Annotated
 import typer
 
 from duplex_bench.cli.console import console
+from duplex_bench.cli.options import DataOption, ProfileOption
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Check scripts, answers and acknowledgements of the multiparty track by ear: draw a blind sample, fill it in "
     "the page or the CSV, score it.",
 )
-
-ProfileOption = Annotated[str, typer.Option("--profile", "-p", help="The profile that was run.")]
-DataOption = Annotated[Path, typer.Option("--data", help="Folder of the run's outputs.")]
 
 
 @app.command()

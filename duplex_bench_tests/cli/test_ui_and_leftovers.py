@@ -13,6 +13,7 @@ from dagster._core.test_utils import create_run_for_test
 from duplex_bench.cli import local_run
 from duplex_bench.cli.run import build_report
 from duplex_bench.cli.ui import HOST, serve_ui
+from duplex_bench.storage.object_store import FolderStore
 
 pytestmark = pytest.mark.dagster
 
@@ -51,3 +52,9 @@ def test_a_report_of_nothing_is_refused_and_makes_nothing(tmp_path):
     with pytest.raises(ValueError, match="no results of profile demo in "):
         build_report(tmp_path, tmp_path / "data", "demo", False)
     assert not (tmp_path / "data" / "store").exists()
+
+
+def test_a_report_of_another_limit_names_what_there_is(tmp_path):
+    FolderStore(tmp_path / "data" / "store").put("tables/demo-limit-2/multiparty/items.parquet", b"")
+    with pytest.raises(ValueError, match=r"no results of profile demo in .*; there are results of demo-limit-2"):
+        build_report(tmp_path, tmp_path / "data", "demo", False)

@@ -34,7 +34,9 @@ def prove(root: Path, profile: str, systems: list[str], limit: int | None) -> in
         (plain / name).write_text((files("duplex_bench.cli.templates") / name).read_text("utf-8"), "utf-8")
     wanted = [part for name in systems for part in ("-s", name)] + (["--limit", str(limit)] if limit else [])
     command = [sys.executable, "-m", "duplex_bench.cli.main"]
-    code = subprocess.run([*command, "run", "-p", profile, *wanted], cwd=plain, check=False).returncode
+    code = subprocess.run(
+        [*command, "run", "-p", profile, "--data", "data", *wanted], cwd=plain, check=False
+    ).returncode
     if code:
         console.print("the plain run failed: nothing to compare with", highlight=False)
         return code
