@@ -13,6 +13,8 @@ from duplex_bench.stages.stored_tables import unreadable_tables
 from duplex_bench.storage.object_store import ObjectStore
 from duplex_bench.storage.places import open_store
 
+_RUN_LOGS = "dagster/history/runs/"
+
 
 def back_up(data: Path, folder: Path) -> int:
     """Make or renew a backup; returns the exit code."""
@@ -62,8 +64,11 @@ def _say_tables(store: ObjectStore) -> int:
 
 
 def _told(done: str, manifest: Manifest, folder: Path) -> None:
-    size = sum(kept.size for kept in manifest.files.values())
-    databases = ", ".join(sorted(manifest.databases)) or "no database"
+    size = sum(file.size for file in manifest.files.values())
+    # A run that was logged in SQLite has a file of its own: a hundred names say less than their number.
+    kept = sorted(name for name in manifest.databases if not name.startswith(_RUN_LOGS))
+    logs = len(manifest.databases) - len(kept)
+    databases = ", ".join([*kept, *([f"logs of {logs} runs"] if logs else [])]) or "no database"
     console.print(
         f"{done}: {len(manifest.files)} files, {size / 1e6:.1f} MB, {databases}; of duplex_bench {manifest.version}, "
         f"{manifest.made_at}, in {folder}",

@@ -10,9 +10,10 @@ import dagster as dg
 import pytest
 from dagster._core.test_utils import create_run_for_test
 
-from duplex_bench.cli import local_run
+from duplex_bench.cli import backup, local_run
 from duplex_bench.cli.run import build_report
 from duplex_bench.cli.ui import HOST, serve_ui
+from duplex_bench.stages.backup.manifest import Manifest
 from duplex_bench.storage.object_store import FolderStore
 
 pytestmark = pytest.mark.dagster
@@ -58,3 +59,11 @@ def test_a_report_of_another_limit_names_what_there_is(tmp_path):
     FolderStore(tmp_path / "data" / "store").put("tables/demo-limit-2/multiparty/items.parquet", b"")
     with pytest.raises(ValueError, match=r"no results of profile demo in .*; there are results of demo-limit-2"):
         build_report(tmp_path, tmp_path / "data", "demo", False)
+
+
+def test_a_backup_counts_the_logs_of_runs_instead_of_naming_each(tmp_path, capsys):
+    logs = {f"dagster/history/runs/{number}.db": "sqlite" for number in range(40)}
+    told = Manifest(databases={"dagster/history/runs.db": "sqlite", **logs}, version="0.1.0", made_at="now")
+    backup._told("backed up", told, tmp_path)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "0 files, 0.0 MB, dagster/history/runs.db, logs of 40 runs; of duplex_bench 0.1.0, now" in said
