@@ -7,6 +7,9 @@ import sys
 
 import dagster as dg
 from dagster._cli.api import _execute_run_command_body
+from sqlalchemy.exc import SQLAlchemyError
+
+from duplex_bench.stages import pulse
 
 # Linux's prctl: which signal this process gets when the one that started it ends.
 _PR_SET_PDEATHSIG = 1
@@ -25,11 +28,23 @@ def main(run_id: str) -> int:
         run = instance.get_run_by_id(run_id)
         if run is None or run.status not in NOT_BEGUN:
             return 0
+        pulse.end_if(run_id, lambda: ended_elsewhere(instance, run_id))
         return int(
             _execute_run_command_body(
                 instance=instance, run_id=run_id, write_stream_fn=lambda _: None, set_exit_code_on_failure=True
             )
         )
+
+
+def ended_elsewhere(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Whether Dagster holds the run for ended: taken for dead, or terminated by force. False if it cannot be asked."""
+    from dagster_postgres.utils import DagsterPostgresException
+
+    try:
+        run = instance.get_run_by_id(run_id)
+    except (SQLAlchemyError, DagsterPostgresException):
+        return False
+    return run is None or run.is_finished
 
 
 if __name__ == "__main__":

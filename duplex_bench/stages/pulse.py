@@ -5,12 +5,13 @@ killed from one that works: a pulse counts up, and nobody's clock is compared wi
 """
 
 import json
+import logging
 import os
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
 from duplex_bench.stages import progress
@@ -19,8 +20,10 @@ from duplex_bench.storage.object_store import ObjectStore
 # Both (ours).
 PULSE_EVERY_S = 5.0
 LOG_EVERY_S = 30.0
+LOOK_EVERY_S = 15.0
 _FOLDER = "runs"
 _beating: set[str] = set()
+_given_up: dict[str, Callable[[], bool]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,16 @@ def pulses(store: ObjectStore) -> list[Pulse]:
 def forget(store: ObjectStore, run_id: str) -> None:
     """Remove the pulse of a run that has ended."""
     store.delete(_key(run_id))
+
+
+def end_if(run_id: str, given_up: Callable[[], bool]) -> None:
+    """End this process, which makes a single run, once ``given_up`` says that the run was ended by somebody else.
+
+    A process that was stopped for a while (SIGSTOP, a suspended machine) is taken for dead and its run is made again.
+    Awake again it must not go on beside the other: it would keep a worker busy, and write into the log of a run that
+    has ended. It leaves as a killed one does, so that no word of it comes after the last.
+    """
+    _given_up[run_id] = given_up
 
 
 @contextmanager
@@ -93,9 +106,14 @@ class _Told:
 
 
 def _beat(store: ObjectStore, run_id: str, told: _Told, ended: threading.Event) -> None:
-    beat = 0
+    beat, looked_at_s, given_up = 0, time.monotonic(), _given_up.get(run_id)
     while not ended.wait(PULSE_EVERY_S if beat else 0.0):
         beat += 1
+        if given_up is not None and time.monotonic() - looked_at_s >= LOOK_EVERY_S:
+            looked_at_s = time.monotonic()
+            # A run that says its own last word is done here at once.
+            if given_up() and not ended.wait(PULSE_EVERY_S):
+                _leave(store, run_id)
         now = told.latest
         pulse = Pulse(run_id, beat, now.stage, now.done, now.total, now.failed, socket.gethostname(), os.getpid())
         try:
@@ -103,10 +121,15 @@ def _beat(store: ObjectStore, run_id: str, told: _Told, ended: threading.Event) 
         except OSError:
             # The store is away: the work will say so itself, and a later beat may get through.
             continue
-    try:
+    with suppress(OSError):
         forget(store, run_id)
-    except OSError:
-        return
+
+
+def _leave(store: ObjectStore, run_id: str) -> None:
+    with suppress(OSError):
+        forget(store, run_id)
+    logging.getLogger(__name__).warning("run %s was ended elsewhere: this process leaves it", run_id)
+    os._exit(1)
 
 
 def _key(run_id: str) -> str:

@@ -1,6 +1,8 @@
 """The launcher's health check: a run is as alive as its pulse, whatever the broker thinks."""
 
 import json
+import subprocess
+import sys
 from dataclasses import asdict
 from types import SimpleNamespace
 
@@ -8,9 +10,11 @@ import pytest
 from dagster._core.launcher import WorkerStatus
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
+from sqlalchemy.exc import OperationalError
 
 from duplex_bench.lib import run_launcher
 from duplex_bench.lib.run_launcher import DEAD_AFTER_LOOKS, WatchedCeleryRunLauncher
+from duplex_bench.lib.run_process import ended_elsewhere
 from duplex_bench.stages import progress, pulse
 from duplex_bench.storage.object_store import FolderStore
 
@@ -97,3 +101,49 @@ def test_a_run_beats_tells_its_stage_and_is_forgotten_at_its_end(tmp_path, monke
         assert [one.run_id for one in pulse.pulses(store)] == ["run-2"]
     assert pulse.pulses(store) == []
     assert logged == ["conversation rollouts x: 4 of 36 items, 1 from before, 2 failed"]
+
+
+RUN_THAT_IS_STOPPED = """
+import sys, threading
+from pathlib import Path
+import dagster as dg
+from dagster._core.test_utils import create_run_for_test
+from duplex_bench.lib.run_process import ended_elsewhere
+from duplex_bench.stages import pulse
+from duplex_bench.storage.object_store import FolderStore
+
+pulse.PULSE_EVERY_S = pulse.LOOK_EVERY_S = 0.05
+store, how = FolderStore(Path(sys.argv[1])), sys.argv[2]
+with dg.DagsterInstance.ephemeral() as instance:
+    run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
+    pulse.end_if(run.run_id, lambda: ended_elsewhere(instance, run.run_id))
+    with pulse.beating(store, run.run_id, print):
+        while (seen := pulse.read_pulse(store, run.run_id)) is None or seen.beat < 5:
+            pass
+        print("lives", flush=True)
+        if how == "here":
+            # However busy the machine is, the rest of this block is quicker than that.
+            pulse.PULSE_EVERY_S = 300.0
+        instance.report_run_failed(run)
+        if how == "elsewhere":
+            # For ever, were it not ended.
+            threading.Event().wait()
+print("its own last word", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("how", "code", "last"), [("elsewhere", 1, "lives"), ("here", 0, "its own last word")])
+def test_a_process_whose_run_was_ended_elsewhere_leaves_it_and_no_pulse(tmp_path, how, code, last):
+    command = [sys.executable, "-c", RUN_THAT_IS_STOPPED, str(tmp_path), how]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (ended.returncode, ended.stdout.split("\n")[-2]) == (code, last), ended.stderr
+    assert ("was ended elsewhere" in ended.stderr) is (how == "elsewhere")
+    assert pulse.pulses(FolderStore(tmp_path)) == []
+
+
+def test_a_run_database_that_does_not_answer_ends_nothing():
+    class Away:
+        def get_run_by_id(self, run_id):
+            raise OperationalError("select", {}, ConnectionError("away"))
+
+    assert not ended_elsewhere(Away(), "run-1")
