@@ -19,8 +19,7 @@ from duplex_bench.records.items import Track
 from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.stages import conversation, corpus, fingerprints, human_windows, progress
 from duplex_bench.stages.cards import readable_cards, unknown_system
-from duplex_bench.stages.due import failed_items, known_only
-from duplex_bench.stages.stored_run import stored
+from duplex_bench.stages.due import due, known_only
 from duplex_bench.stages.workspace import Workspace, open_workspace
 from duplex_bench.storage.frames import read_frame
 from duplex_bench.systems.card import SystemCard, missing_env
@@ -212,8 +211,8 @@ def _meant(chosen: Chosen, system: str, only: str) -> bool:
     """Whether ``--only`` means a system. What is stale shows when its part is compared with its last run."""
     workspace = chosen.workspace
     if only == "stale":
-        return any(stored(workspace, track, "rollouts", system) is not None for track in chosen.tracks)
-    return only == "all" or any(failed_items(workspace, track, system) for track in chosen.tracks)
+        return any(workspace.store.exists(workspace.table_key((track, "rollouts"), system)) for track in chosen.tracks)
+    return bool(due(workspace, chosen.tracks, {system: chosen.cards[system]}, only))
 
 
 def _why_lost(chosen: Chosen, part: graph.Part) -> str:

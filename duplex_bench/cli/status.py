@@ -18,10 +18,13 @@ from duplex_bench.stages import checks
 from duplex_bench.stages.cards import readable_cards
 from duplex_bench.stages.stored_run import stored, systems_with
 from duplex_bench.stages.workspace import Workspace
+from duplex_bench.storage.frames import DamagedTableError
 from duplex_bench.systems.card import SystemCard, missing_env
 from duplex_bench.systems.environments import not_set_up
 
 _GONE: Final = ("", "", "", "", "[yellow]its card is gone: put it back, or leave its results[/]")
+
+_DAMAGED: Final = ("", "", "", "", "[red]a table is damaged: run it again, no work is lost[/]")
 
 
 def show_status(root: Path, data: Path, profile: str, limit: int | None = None) -> None:
@@ -61,8 +64,11 @@ def _tell_parts(workspace: Workspace, profile: str, limit: int | None) -> None:
 
 
 def _row(workspace: Workspace, track: Track, system: str, items: pl.DataFrame) -> Sequence[str]:
-    rollouts = stored(workspace, track, "rollouts", system)
-    measurements = stored(workspace, track, "measurements", system)
+    try:
+        rollouts = stored(workspace, track, "rollouts", system)
+        measurements = stored(workspace, track, "measurements", system)
+    except DamagedTableError:
+        return _DAMAGED
     if rollouts is None:
         return ("0", "", "", "", "[yellow]not run[/]")
     lost = rollouts.filter(pl.col("outcome").is_in([str(outcome) for outcome in RETRIED_OUTCOMES])).height

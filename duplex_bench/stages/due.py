@@ -10,11 +10,13 @@ from duplex_bench.records.outcome import RETRIED_OUTCOMES, SCORED_OUTCOMES
 from duplex_bench.stages.rollouts import planned_rollouts
 from duplex_bench.stages.scored_with import scored_otherwise
 from duplex_bench.stages.stored_run import stored
+from duplex_bench.stages.stored_tables import why_unreadable
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.systems.card import SystemCard
 
 Only = Literal["all", "failed", "stale"]
 ONLY: tuple[Only, ...] = ("all", "failed", "stale")
+_TABLES = ("rollouts", "activity", "words", "judgements", "measurements")
 
 
 def known_only(only: str) -> None:
@@ -25,6 +27,13 @@ def known_only(only: str) -> None:
     """
     if only not in ONLY:
         raise ValueError(f"--only {only}: choose one of {', '.join(ONLY)}")
+
+
+def has_unreadable(workspace: Workspace, track: Track, system: str) -> bool:
+    """Whether a table of a system is damaged, or of a version that today's code does not read: to be made again."""
+    keys = [workspace.table_key((track, name), system) for name in _TABLES]
+    store = workspace.store
+    return any(store.exists(key) and why_unreadable(store, key) is not None for key in keys)
 
 
 def failed_items(workspace: Workspace, track: Track, system: str) -> int:
@@ -78,7 +87,8 @@ def due(
         name: card
         for name, card in cards.items()
         if any(
-            failed_items(workspace, track, name) if only == "failed" else stale_items(workspace, track, card)
+            has_unreadable(workspace, track, name)
+            or (failed_items(workspace, track, name) if only == "failed" else stale_items(workspace, track, card))
             for track in chosen
         )
     }

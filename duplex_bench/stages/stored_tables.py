@@ -23,24 +23,25 @@ SCHEMAS: Final = {
 
 def unreadable_tables(store: ObjectStore) -> dict[str, str]:
     """Object keys of tables that today's code cannot read as they are, with what is wrong."""
-    wrong: dict[str, str] = {}
-    for key in store.keys("tables"):
-        parts = key.removesuffix(".parquet").split("/")
-        # tables/<profile>/<group>/<asset>[/<system>]
-        schema = SCHEMAS.get(parts[3]) if len(parts) > 3 else None
-        if schema is None:
-            continue
-        try:
-            found = dict(from_parquet(store.get(key)).schema)
-        except (DamagedTableError, KeyError, OSError) as error:
-            wrong[key] = f"cannot be read: {error}"
-            continue
-        expected = dict(pl.Schema(schema))
-        missing = sorted(set(expected) - set(found))
-        unknown = sorted(set(found) - set(expected))
-        changed = sorted(name for name in set(expected) & set(found) if expected[name] != found[name])
-        told = [f"{what} {', '.join(names)}" for what, names in
-                (("lacks", missing), ("has unknown", unknown), ("has another type of", changed)) if names]  # fmt: skip
-        if told:
-            wrong[key] = "; ".join(told)
-    return wrong
+    told = ((key, why_unreadable(store, key)) for key in store.keys("tables"))
+    return {key: why for key, why in told if why is not None}
+
+
+def why_unreadable(store: ObjectStore, key: str) -> str | None:
+    """What is wrong with the table of this key; None if it can be read, or is none whose columns are known here."""
+    parts = key.removesuffix(".parquet").split("/")
+    # tables/<profile>/<group>/<asset>[/<system>]
+    schema = SCHEMAS.get(parts[3]) if len(parts) > 3 else None
+    if schema is None:
+        return None
+    try:
+        found = dict(from_parquet(store.get(key)).schema)
+    except (DamagedTableError, KeyError, OSError) as error:
+        return f"cannot be read: {error}"
+    expected = dict(pl.Schema(schema))
+    missing = sorted(set(expected) - set(found))
+    unknown = sorted(set(found) - set(expected))
+    changed = sorted(name for name in set(expected) & set(found) if expected[name] != found[name])
+    told = [f"{what} {', '.join(names)}" for what, names in
+            (("lacks", missing), ("has unknown", unknown), ("has another type of", changed)) if names]  # fmt: skip
+    return "; ".join(told) or None

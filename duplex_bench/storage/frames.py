@@ -77,7 +77,9 @@ def read_frame(store: ObjectStore, key: str) -> pl.DataFrame:
     try:
         return from_parquet(store.get(key))
     except DamagedTableError as error:
-        raise DamagedTableError(f"table {key} is damaged, {error}: delete it and run again, no work is lost") from error
+        remedy = "run again (on a cluster, a backfill), no work is lost. If it stays, delete it and run again"
+        # Whoever tells the first cause alone must tell which table it is, too.
+        raise DamagedTableError(f"table {key} is damaged, {error}: {remedy}") from None
 
 
 def content_digest(frame: pl.DataFrame) -> str:

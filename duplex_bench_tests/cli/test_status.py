@@ -107,3 +107,16 @@ def test_the_next_name_is_suggested(called, data):
     card(data, "my-model")
     _, _, err = called("run", "--system", "my-modle")
     assert "no system 'my-modle': did you mean my-model?" in err
+
+
+def test_a_damaged_table_of_one_system_is_told_in_its_row(called, data):
+    for name in ("never-speak", "always-speak"):
+        was_run(data, name)
+    store, key = FolderStore(data / "store"), "tables/demo/multiparty/rollouts/never-speak.parquet"
+    whole = bytearray(store.get(key))
+    whole[len(whole) // 2] ^= 1
+    store.put(key, bytes(whole))
+    code, out, err = called("status")
+    assert (code, err) == (0, "")
+    assert row(out, "never-speak")[-1] == "a table is damaged: run it again, no work is lost"
+    assert row(out, "always-speak")[1] == "2"

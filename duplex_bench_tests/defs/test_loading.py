@@ -71,3 +71,16 @@ def test_a_bad_card_is_skipped_and_shown_and_a_good_one_is_a_partition(loaded):
     assert "bad.toml" in found["told"]
     assert "broken.toml" in found["told"]
     assert "good.toml" not in found["told"]
+
+
+def test_a_card_that_only_the_other_machine_has_is_named_with_the_place_where_it_lacks(tmp_path, monkeypatch):
+    from duplex_bench.defs.systems import assets
+
+    monkeypatch.setattr(assets, "DATA_FOLDER", str(tmp_path))
+    assert assets.card_here("never-speak").name == "never-speak"
+    with pytest.raises(ValueError, match=r"systems on .*no system 'mine'.*Every worker must see the same cards"):
+        assets.card_here("mine")
+    (tmp_path / "systems").mkdir()
+    # Put there since this process has read the cards.
+    (tmp_path / "systems" / "mine.toml").write_text(CARD.format(name="mine"))
+    assert assets.card_here("mine").name == "mine"

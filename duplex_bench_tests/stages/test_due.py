@@ -85,3 +85,18 @@ def test_another_scoring_setting_makes_scores_stale_and_no_rollout(run, planted_
 def test_a_system_that_was_never_run_is_neither(run, planted_cards):
     card = next(iter(planted_cards.values())).model_copy(update={"name": "never-run"})
     assert failed_items(run, TRACK, "never-run") == stale_items(run, TRACK, card) == 0
+
+
+def flipped(run, key):
+    data = bytearray(run.store.get(key))
+    data[len(data) // 2] ^= 1
+    run.store.put(key, bytes(data))
+
+
+@pytest.mark.parametrize("only", ["failed", "stale"])
+@pytest.mark.parametrize("name", ["rollouts", "words", "measurements"])
+def test_a_system_with_a_table_that_cannot_be_read_is_due(run, planted_cards, name, only):
+    one, other = list(planted_cards)[:2]
+    flipped(run, run.table_key((TRACK, name), one))
+    spoil(run, name, other, lambda table: table.drop(table.columns[-1]))
+    assert set(due(run, [TRACK, "conversation"], planted_cards, only)) == {one, other}
