@@ -9,7 +9,7 @@ from duplex_bench.cli.console import console
 from duplex_bench.cli.run import Chosen, choose
 from duplex_bench.stages.planning import Estimate, detectable_difference, estimate
 from duplex_bench.stages.text_costs import spent_usd, text_costs
-from duplex_bench.systems.adapters.prices import usd_per_minute
+from duplex_bench.systems.adapters.prices import usd_per_minute, usd_per_text_item
 
 
 def show_plan(
@@ -73,7 +73,8 @@ def _cost(chosen: Chosen) -> str:
         if rates is None:
             unpriced.append(name)
         else:
-            low, high = low + minutes * rates[0], high + minutes * rates[1]
+            texts = sum(one.text_items for one in found) * usd_per_text_item(card.model_id)
+            low, high = low + minutes * rates[0] + texts, high + minutes * rates[1] + texts
     if not hosted:
         return "cost: nothing, every system chosen runs on this machine"
     note = f"; no known price: {', '.join(unpriced)}" if unpriced else ""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from duplex_bench.records.items import Track
-from duplex_bench.stages.rollouts import listened_s, planned_rollouts, rollout_ledger, why_not
+from duplex_bench.stages.rollouts import listened_s, planned_rollouts, rollout_ledger, text_items, why_not
 from duplex_bench.stages.stored_run import stored
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.statistics import minimum_detectable_difference
@@ -20,13 +20,17 @@ ASSUMED_SD = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Items of one track on one system, how many of them are already run, and what the others take."""
+    """Items of one track on one system, how many of them are already run, and what the others take.
+
+    ``text_items`` are the turns of history of those that wait: some vendors charge for each.
+    """
 
     items: int
     cached: int
     audio_minutes: float
     compute_low_s: float
     compute_high_s: float
+    text_items: int = 0
 
 
 def planned_items(workspace: Workspace, track: Track) -> int:
@@ -52,7 +56,7 @@ def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
         seconds = count * TYPICAL_ITEM_S[track]
         return Estimate(count, 0, seconds / 60, low * seconds, high * seconds)
     finished = rollout_ledger(workspace, track, card.name).finished()
-    total = cached = 0
+    total = cached = texts = 0
     seconds = waiting_s = 0.0
     for one in planned_rollouts(workspace, items, card):
         if why_not(card, track, one.protocol) is not None:
@@ -61,8 +65,10 @@ def estimate(workspace: Workspace, track: Track, card: SystemCard) -> Estimate:
         length_s = listened_s(one)
         seconds += length_s
         cached += one.rollout_key in finished
-        waiting_s += 0.0 if one.rollout_key in finished else length_s
-    return Estimate(total, cached, seconds / 60, low * waiting_s, high * waiting_s)
+        if one.rollout_key not in finished:
+            waiting_s += length_s
+            texts += text_items(one) if card.provider else 0
+    return Estimate(total, cached, seconds / 60, low * waiting_s, high * waiting_s, texts)
 
 
 def detectable_difference(workspace: Workspace, track: Track) -> str:

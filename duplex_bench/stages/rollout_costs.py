@@ -9,7 +9,7 @@ from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore
 from duplex_bench.storage.ledger import ItemLedger
 from duplex_bench.storage.serial import from_json
-from duplex_bench.systems.adapters.prices import usd_per_minute
+from duplex_bench.systems.adapters.prices import usd_per_minute, usd_per_text_item
 from duplex_bench.systems.card import SystemCard
 from duplex_bench.textmodels.spend import SpendLedger, SpentCall
 
@@ -17,7 +17,9 @@ Note = Callable[[Mapping[str, str]], None]
 
 
 @contextmanager
-def paid_sessions(workspace: Workspace, card: SystemCard, ledger: ItemLedger, waiting_s: float) -> Iterator[Note]:
+def paid_sessions(
+    workspace: Workspace, card: SystemCard, ledger: ItemLedger, waiting_s: float, text_items: int = 0
+) -> Iterator[Note]:
     """Hold the budget of a profile while a vendor's sessions run; a card without a provider costs nothing.
 
     Args:
@@ -25,6 +27,7 @@ def paid_sessions(workspace: Workspace, card: SystemCard, ledger: ItemLedger, wa
         card: The system.
         ledger: Where its finished runs stand: what is new in it at the end was paid for, however the runs ended.
         waiting_s: Seconds of audio that are about to be streamed.
+        text_items: Turns of text that are about to be handed over as history.
 
     Yields:
         A function for what was computed now (payloads by key): also failed sessions cost.
@@ -37,7 +40,7 @@ def paid_sessions(workspace: Workspace, card: SystemCard, ledger: ItemLedger, wa
         yield computed.update
         return
     rates = usd_per_minute(card.model_id)
-    most = None if rates is None else waiting_s / 60 * rates[1]
+    most = None if rates is None else waiting_s / 60 * rates[1] + text_items * usd_per_text_item(card.model_id)
     before = set(ledger.finished())
     with SpendLedger(workspace.store, workspace.profile.rollout.budget_usd) as spend:
         reserved = spend.reserve(most, f"{card.name}: {waiting_s / 60:.1f} minutes of sessions")
@@ -57,7 +60,10 @@ def _spent(workspace: Workspace, card: SystemCard, key: str, payload: str) -> Sp
     costs = [cost for event in events if event["kind"] in ("close", "earlier_attempt")
              for cost in [event.get("cost_usd")]]  # fmt: skip
     usage: dict[str, float] = next((event.get("usage", {}) for event in events if event["kind"] == "close"), {})
-    known = [cost for cost in costs if cost is not None]
+    rates = usd_per_minute(card.model_id)
+    # A session that does not say what it used may have cost the upper end of the range.
+    most = None if rates is None else record.timeline_s / 60 * rates[1]
+    known = [most if cost is None else cost for cost in costs]
     return SpentCall(
         role="rollout",
         subject=card.name,
@@ -65,6 +71,6 @@ def _spent(workspace: Workspace, card: SystemCard, key: str, payload: str) -> Sp
         call=key,
         input_tokens=round(sum(usage.get(name, 0.0) for name in ("text_in", "audio_in", "cached_in"))),
         output_tokens=round(sum(usage.get(name, 0.0) for name in ("text_out", "audio_out"))),
-        usd=sum(known) if len(known) == len(costs) else None,
+        usd=None if None in known else sum(cost for cost in known if cost is not None),
         reserved_usd=None,
     )

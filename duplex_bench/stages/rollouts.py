@@ -116,7 +116,9 @@ def rollouts(
         if why_not(card, track, one.protocol) is None
     ]
     ledger = rollout_ledger(workspace, track, card.name)
-    with paid_sessions(workspace, card, ledger, _waiting_s(planned, ledger, tasks)) as paid:
+    waiting = _waiting(planned, ledger, tasks)
+    texts = sum(text_items(one) for one in waiting) if card.provider else 0
+    with paid_sessions(workspace, card, ledger, sum(map(listened_s, waiting)), texts) as paid:
         done = _resumed(workspace, track, card, ledger, tasks, launch)
         paid({key: done.payloads[key] for key in done.computed})
     rows = [_row(one, card, track, done) for one in planned]
@@ -129,9 +131,14 @@ def rollouts(
     return StageResult(frame, {**done.counts(), **by_outcome, **totals}, preview=frame.drop("listener_audio", "events"))
 
 
-def _waiting_s(planned: list[PlannedRollout], ledger: ItemLedger, tasks: list[Task]) -> float:
+def _waiting(planned: list[PlannedRollout], ledger: ItemLedger, tasks: list[Task]) -> list[PlannedRollout]:
     waiting = {task.key for task in tasks} - set(ledger.finished())
-    return sum(listened_s(one) for one in planned if one.rollout_key in waiting)
+    return [one for one in planned if one.rollout_key in waiting]
+
+
+def text_items(one: PlannedRollout) -> int:
+    """How many turns of history a run begins with: some vendors charge for each."""
+    return len(from_json(Stimulus, one.stimulus).history)
 
 
 def listened_s(one: PlannedRollout) -> float:

@@ -16,7 +16,7 @@ from duplex_bench.rollout.realtime import RealtimeSettings, run
 from duplex_bench.rollout.virtual_time import run_on_virtual_time
 from duplex_bench.systems.adapters import gemini_live, openai_realtime, xai_realtime
 from duplex_bench.systems.adapters.openai_dialect import NEUTRAL_INSTRUCTIONS
-from duplex_bench.systems.adapters.prices import cost_usd, usd_per_minute
+from duplex_bench.systems.adapters.prices import cost_usd, usd_per_minute, usd_per_text_item
 from duplex_bench.systems.adapters.wire import PcmStream, Secret, refused_handshake
 from duplex_bench.systems.serving.delivery import Manner
 from duplex_bench.systems.serving.endpoints import SERVICES
@@ -178,6 +178,36 @@ def test_usage_is_added_up_and_priced_where_prices_are_known(protocol, set_up):
     assert close["cost_usd"] > 0
 
 
+def test_items_of_text_are_charged_where_the_vendor_charges_them(set_up):
+    for protocol, items in (("xai-realtime", 2), ("openai-realtime", 0)):
+        close = next(event for event in go(set_up(protocol)[0]).events if event["kind"] == "close")
+        assert close["usage"].get("text_items", 0) == items
+    assert cost_usd("grok-voice-latest", {"text_items": 25.0}) == pytest.approx(0.1)
+    assert usd_per_text_item("grok-voice-latest") == 0.004
+    assert usd_per_text_item("gpt-realtime") == usd_per_text_item("unheard-of") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("protocol", "faults"),
+    [("gemini-live", Faults(no_usage=True)), ("openai-realtime", Faults(close_at="audio", close_code=1011))],
+)
+def test_what_a_session_cost_is_not_known_where_its_usage_was_not_told(protocol, faults, set_up):
+    result = go(set_up(protocol, faults)[0])
+    assert next(event for event in result.events if event["kind"] == "close")["cost_usd"] is None
+
+
+def test_gemini_counts_thoughts_and_what_it_does_not_tell_apart():
+    told = {"promptTokenCount": 30, "responseTokensDetails": [{"modality": "TEXT", "tokenCount": 4}],
+            "thoughtsTokenCount": 50}  # fmt: skip
+    assert gemini_live._counts(told) == {"audio_in": 30.0, "text_out": 54.0}
+
+
+def test_gemini_is_heard_although_interrupted_was_told_behind_the_end_of_the_turn(set_up):
+    plain, late = (go(set_up("gemini-live", faults)[0]) for faults in (Faults(), Faults(interrupted_late=True)))
+    assert heard_spans(late) == pytest.approx(np.array(heard_spans(plain)), abs=0.05)
+    assert len(heard_spans(late)) == 2
+
+
 def system_model(system):
     return getattr(system, "settings", None).model if hasattr(system, "settings") else system.dialect.settings.model
 
@@ -221,6 +251,7 @@ GEMINI_ONLY = [
     ("error", Faults(error_code="RESOURCE_EXHAUSTED"), Outcome.TRANSPORT_ERROR, "rate limit"),
     ("other error", Faults(error_code="INTERNAL"), Outcome.TRANSPORT_ERROR, "INTERNAL"),
     ("other rate", Faults(wrong_rate=True), Outcome.TRANSPORT_ERROR, "not 24000 Hz"),
+    ("wrong key told later", Faults(error_code="PERMISSION_DENIED"), Outcome.REFUSED, "correct the key"),
 ]
 FAULTS = [(protocol, *fault) for protocol in PROTOCOLS for fault in EVERYWHERE]
 FAULTS += [("openai-realtime", *fault) for fault in OPENAI_ONLY] + [("gemini-live", *fault) for fault in GEMINI_ONLY]

@@ -6,13 +6,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from duplex_bench.records.items import Stimulus
+from duplex_bench.records.items import HistoryTurn, Stimulus
 from duplex_bench.stages import rollouts as stage
 from duplex_bench.stages.profile import load_profile
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore, to_pcm16
 from duplex_bench.storage.digests import stimulus_digest
-from duplex_bench.storage.serial import to_json
+from duplex_bench.storage.serial import from_json, to_json
+from duplex_bench.systems.adapters import openai_session
+from duplex_bench.systems.adapters.prices import usd_per_minute
 from duplex_bench.systems.registry import load_cards
 from duplex_bench.textmodels.errors import BudgetError
 from duplex_bench.textmodels.spend import SpendLedger
@@ -95,3 +97,24 @@ def test_systems_of_this_machine_are_held_to_no_budget(workspace, items, card):
     local = card.model_copy(update={"provider": ""})
     stage.rollouts(with_budget(workspace, 0.0), "conversation", items, local)
     assert list(SpendLedger(workspace.store).calls()) == []
+
+
+def test_a_session_that_does_not_say_what_it_used_counts_as_the_upper_end_of_the_range(
+    workspace, items, card, monkeypatch
+):
+    monkeypatch.setattr(openai_session, "cost_usd", lambda model, usage: None)
+    run = stage.rollouts(workspace, "conversation", items, card).frame
+    paid = {call.call: call.usd for call in SpendLedger(workspace.store).calls()}
+    most = usd_per_minute(card.model_id)[1]
+    assert paid == pytest.approx({row["rollout_key"]: row["timeline_s"] / 60 * most for row in run.to_dicts()})
+
+
+def test_turns_of_history_are_set_aside_where_the_vendor_charges_for_each(workspace, items, card):
+    turns = tuple(HistoryTurn("user", f"word {n}", float(n), n + 0.5) for n in range(100))
+    row = items.row(0, named=True)
+    stimulus = replace(from_json(Stimulus, row["stimulus"]), history=turns)
+    with_history = pl.DataFrame([{**row, "stimulus": to_json(stimulus), "stimulus_digest": stimulus_digest(stimulus)}])
+    grok = card.model_copy(update={"model_id": "grok-voice-latest"})
+    # 32 s at twice the price of a minute are 0.09 dollars, 100 turns are 0.40.
+    with pytest.raises(BudgetError, match=r"up to 0\.48"):
+        stage.rollouts(with_budget(workspace, 0.3), "conversation", with_history, grok)

@@ -42,6 +42,9 @@ SPEC: Final = Spec(16_000, 24_000, 320, capabilities=frozenset({"text_prompt", "
 # The order in which the vendor's own library takes them.
 KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 _REFUSING_CODES: Final = frozenset({1007, 1008})
+_REFUSING_STATUSES: Final = frozenset(
+    {"INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND", "PERMISSION_DENIED", "UNAUTHENTICATED"}
+)
 _FORGETS_NOTHING: Final = "this API has no truncation: it may remember speech that nobody heard"
 
 
@@ -118,6 +121,11 @@ class GeminiSession(JsonSession):
         self._turn = 1
         self._begun = False
         self._cut_turn = 0
+        # A turn that was interrupted before anything of it was told: it may end without having begun.
+        self._excused_turn = 0
+        self._said = False
+        self._turns_begun: set[int] = set()
+        self._turns_counted: set[int] = set()
         self._late = 0
         self._stream = PcmStream()
         self._early: list[PushEvent] = []
@@ -182,7 +190,10 @@ class GeminiSession(JsonSession):
             await self._wire.close()
         extra = {
             "usage": dict(self._usage),
-            "cost_usd": cost_usd(self._settings.model, self._usage),
+            # A turn whose usage was never told (it was left, or the session ended first) was paid for all the same.
+            "cost_usd": None
+            if self._turns_begun - self._turns_counted
+            else cost_usd(self._settings.model, self._usage),
             "history_mode": self._settings.history_mode,
             "late_deltas_dropped": self._late,
             "round_trip_s": self._round_trips_s,
@@ -230,6 +241,7 @@ class GeminiSession(JsonSession):
     def _read(self, message: dict[str, Any]) -> list[PushEvent]:
         """Several keys may share a message: each is looked at."""
         events: list[PushEvent] = []
+        turn = self._turn
         content = message.get("serverContent")
         if isinstance(content, dict):
             events += self._read_content(content)
@@ -240,40 +252,49 @@ class GeminiSession(JsonSession):
         if isinstance(usage, dict):
             for name, count in _counts(usage).items():
                 self._usage[name] = self._usage.get(name, 0.0) + count
+            self._turns_counted.add(turn)
             events.append(PushEvent("usage", data={"usage": usage}))
         error = message.get("error")
         if isinstance(error, dict):
             told = self._key.scrub(f"{error.get('status')}: {error.get('message')}")
             if error.get("status") == "RESOURCE_EXHAUSTED":
                 raise RateLimitedError(told)
+            if error.get("status") in _REFUSING_STATUSES:
+                raise RefusedError(f"the server refused: {told}: correct the key, the region or the card's settings")
             raise TransportError(f"the server reported {told}")
         return events
 
     def _read_content(self, content: dict[str, Any]) -> list[PushEvent]:
         events: list[PushEvent] = []
         for part in (content.get("modelTurn") or {}).get("parts") or []:
+            self._said = True
             inline = part.get("inlineData")
             if inline and not part.get("thought"):
                 events += self._audio(inline)
         spoken = (content.get("outputTranscription") or {}).get("text")
         if spoken:
+            self._said = True
             events.append(PushEvent("text", self._turn_id, text=spoken))
         heard = (content.get("inputTranscription") or {}).get("text")
         if heard:
             events.append(PushEvent("user_text", text=heard))
         if content.get("interrupted"):
-            self._cut_turn = self._turn
+            # It may come behind the end of the turn that it is about, whose playback goes on: what is said next is
+            # another turn, and to be heard.
+            if self._said:
+                self._cut_turn = self._turn
+            self._excused_turn = self._turn
             events.append(PushEvent("flush", data={"name": "interrupted"}))
         if content.get("generationComplete"):
             events.append(PushEvent("done", self._turn_id, data={"status": "completed"}))
         if content.get("turnComplete"):
             # A turn that completes without having begun was empty, unless it is the end of one that was cut.
-            if not self._begun and self._cut_turn != self._turn:
+            if not self._begun and self._excused_turn != self._turn:
                 events.append(PushEvent("begun", self._turn_id, data={"empty": True}))
             data = {"name": "turnComplete", "reason": content.get("turnCompleteReason")}
             events.append(PushEvent("note", self._turn_id, data=data))
             self._turn += 1
-            self._begun = False
+            self._begun = self._said = False
             self._stream = PcmStream()
         return events
 
@@ -287,6 +308,7 @@ class GeminiSession(JsonSession):
         pcm = self._stream.take(inline.get("data"))
         begun = [] if self._begun else [PushEvent("begun", self._turn_id)]
         self._begun = True
+        self._turns_begun.add(self._turn)
         return [*begun, PushEvent("audio", self._turn_id, pcm=pcm)] if len(pcm) else begun
 
     @property
@@ -310,12 +332,20 @@ def _alternating(history: tuple[HistoryPart, ...]) -> list[HistoryPart]:
 
 
 def _counts(usage: dict[str, Any]) -> dict[str, float]:
+    """Tokens by the names that prices have; what is not told apart by modality counts as audio, which costs more."""
     counts: dict[str, float] = {}
-    for field, suffix in (("promptTokensDetails", "in"), ("responseTokensDetails", "out")):
-        for detail in usage.get(field) or []:
+    for side, suffix in (("prompt", "in"), ("response", "out")):
+        details = usage.get(f"{side}TokensDetails") or [
+            {"modality": "AUDIO", "tokenCount": usage.get(f"{side}TokenCount")}
+        ]
+        for detail in details:
             name = f"{'audio' if detail.get('modality') == 'AUDIO' else 'text'}_{suffix}"
             counts[name] = counts.get(name, 0.0) + float(detail.get("tokenCount") or 0)
-    return counts
+    # Thinking is billed as text that is given out, and stands in no detail.
+    thoughts = float(usage.get("thoughtsTokenCount") or 0)
+    if thoughts:
+        counts["text_out"] = counts.get("text_out", 0.0) + thoughts
+    return {name: count for name, count in counts.items() if count}
 
 
 def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> GeminiLive:

@@ -70,7 +70,8 @@ class OpenAIDialect:
     # What tells that an item of the conversation is in place.
     item_ready = "conversation.item.done"
     greeting = "session.created"
-    truncates = True
+    # Whether each item of text in the conversation is charged by itself, beside what usage tells.
+    charges_text_items = False
 
     def __init__(self, settings: RealtimeVoiceSettings) -> None:
         self.settings = settings

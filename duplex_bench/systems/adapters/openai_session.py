@@ -61,6 +61,7 @@ class RealtimeSession(JsonSession):
         self._user_items: set[str] = set()
         self._event_ids: set[str] = set()
         self._response_ids: set[str] = set()
+        self._counted: set[str] = set()
         self._repeated = 0
         self._usage: dict[str, float] = {}
         self._echo: dict[str, Any] = {}
@@ -90,6 +91,8 @@ class RealtimeSession(JsonSession):
         self._dialect.check_echo(session, echoed)
         for item in self._history(request.history):
             self._items += 1
+            if "text" in item["content"][0] and self._dialect.charges_text_items:
+                self._usage["text_items"] = self._usage.get("text_items", 0.0) + 1
             name = f"history-{self._items}"
             await self._send({"type": "conversation.item.create", "event_id": name, "item": item})
             await self._until(lambda message: message.get("type") == self._dialect.item_ready, name)
@@ -136,9 +139,11 @@ class RealtimeSession(JsonSession):
             self._closed = True
             self._round_trips_s.append(await self._wire.round_trip_s())
             await self._wire.close()
+        cost = cost_usd(str(self._echo.get("model") or self._settings.model), self._usage)
         extra = {
             "usage": dict(self._usage),
-            "cost_usd": cost_usd(str(self._echo.get("model") or self._settings.model), self._usage),
+            # A response whose usage was never told (the session ended first) was paid for all the same.
+            "cost_usd": None if self._response_ids - self._counted else cost,
             "echo": self._echo,
             "round_trip_s": self._round_trips_s,
             "late_deltas_dropped": self._late_deltas,
@@ -254,6 +259,7 @@ class RealtimeSession(JsonSession):
             self._usage[name] = self._usage.get(name, 0.0) + count
         events = [PushEvent("done", response_id, data={"status": status, "status_details": details})]
         if raw:
+            self._counted.add(response_id)
             events.append(PushEvent("usage", response_id, data={"usage": raw}))
         if status == "failed":
             error = (details.get("error") if isinstance(details, dict) else None) or {}

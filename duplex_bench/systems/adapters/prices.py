@@ -19,13 +19,21 @@ def cost_usd(model: str, usage: dict[str, float]) -> float | None:
 
     Args:
         model: As the vendor names it.
-        usage: Counts by name: text_in, audio_in, cached_in, text_out, audio_out in tokens; billable_s in seconds.
+        usage: Counts by name: text_in, audio_in, cached_in, text_out, audio_out in tokens; billable_s in seconds;
+            text_items, where a vendor charges for each item of text in a conversation.
     """
     price = price_of(model)
     if price is None:
         return None
     tokens = sum(usage.get(name, 0.0) * usd for name, usd in _per_token(price).items())
-    return tokens + (price.audio or 0.0) * usage.get("billable_s", 0.0) / 60
+    items = (price.text_item or 0.0) * usage.get("text_items", 0.0)
+    return tokens + items + (price.audio or 0.0) * usage.get("billable_s", 0.0) / 60
+
+
+def usd_per_text_item(model: str) -> float:
+    """US dollars for an item of text that is put into a conversation; 0 where none is charged or no price is known."""
+    price = price_of(model)
+    return 0.0 if price is None else price.text_item or 0.0
 
 
 def usd_per_minute(model: str) -> tuple[float, float] | None:

@@ -16,6 +16,7 @@ class XaiDialect(OpenAIDialect):
 
     # User items are added but never "done".
     item_ready = "conversation.item.added"
+    charges_text_items = True
 
     def turn_detection(self, detection: Detection) -> dict[str, Any] | None:
         """Off is an object whose type is null; a plain null is not documented."""

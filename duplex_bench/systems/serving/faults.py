@@ -40,6 +40,10 @@ class Faults:
         busy: All places are taken (servers of full-duplex models).
         truncate: What a truncation is answered with, in the xAI skin.
         refuse_history: Text turns before the stream close the connection (Gemini).
+        no_usage: What a turn used is not told (Gemini).
+        interrupted_late: ``interrupted`` comes behind the end of the turn that it is about (Gemini).
+        no_transcription: Recognition of what the user said fails, for who asked for it.
+        loose_speech: The start of speech is told twice, the second time without its offset (xAI skin).
     """
 
     refuse_status: int = 0
@@ -71,6 +75,10 @@ class Faults:
     busy: bool = False
     truncate: Literal["ok", "error", "silence"] = "ok"
     refuse_history: bool = False
+    no_usage: bool = False
+    interrupted_late: bool = False
+    no_transcription: bool = False
+    loose_speech: bool = False
 
 
 NONE = Faults()

@@ -43,6 +43,7 @@ class GeminiConversation:
         self.reply: asyncio.Task[None] | None = None
         self.interrupted = False
         self.expects_history = False
+        self.transcribes = False
         self.beside = Beside()
         self.stalled = False
 
@@ -85,6 +86,9 @@ class GeminiConversation:
         detection = (setup.get("realtimeInputConfig") or {}).get("automaticActivityDetection") or {}
         self.manual = bool(detection.get("disabled"))
         self.expects_history = bool((setup.get("historyConfig") or {}).get("initialHistoryInClientContent"))
+        self.transcribes = "inputAudioTranscription" in setup
+        if "handle" in (setup.get("sessionResumption") or {}):
+            raise CloseConnection(1007, "sessionResumption: this server resumes nothing, leave handle out")
         if not self.manual:
             silence_ms = int(detection.get("silenceDurationMs") or DEFAULT_SILENCE_MS)
             if self.faults.ignore_detection:
@@ -132,6 +136,11 @@ class GeminiConversation:
             if self.manual:
                 raise CloseConnection(1007, "audioStreamEnd needs automatic detection")
             await self._stopped(self.ears.now_ms)
+        elif "text" in data:
+            await self._interrupt()
+            await self._turn(str(data["text"]))
+        else:
+            raise CloseConnection(1007, f"unknown realtimeInput {min(data, default='')}")
 
     async def _audio(self, audio: dict[str, Any]) -> None:
         if f"rate={IN_RATE_HZ}" not in str(audio.get("mimeType", "")):
@@ -162,18 +171,20 @@ class GeminiConversation:
         if self.reply is not None and not self.reply.done():
             self.interrupted = True
 
-    async def _turn(self, sound: Samples) -> None:
+    async def _turn(self, said: Samples | str) -> None:
         await self._moment("committed")
         if self.reply is not None and not self.reply.done():
             self.interrupted = True
             await asyncio.gather(self.reply, return_exceptions=True)
         self.interrupted = False
-        self.reply = self.beside.spawn(self._reply(sound))
+        self.reply = self.beside.spawn(self._reply(said))
 
-    async def _reply(self, sound: Samples) -> None:
+    async def _reply(self, said: Samples | str) -> None:
         ready_s = asyncio.get_running_loop().time() + self.setting.manner.think_s
         desk, voice = self.setting.desk, self.setting.voice
-        heard = await desk.do(voice.hear, resample(sound, IN_RATE_HZ, RATE_HZ))
+        heard = said if isinstance(said, str) else await desk.do(voice.hear, resample(said, IN_RATE_HZ, RATE_HZ))
+        if self.transcribes and not isinstance(said, str) and not self.faults.no_transcription:
+            await self._send({"serverContent": {"inputTranscription": {"text": heard}}})
         earlier = [self.instructions, *(text for _, text in self.turns)]
         self.turns.append(("user", heard))
         text = await desk.do(voice.reply, earlier, heard)
@@ -192,12 +203,16 @@ class GeminiConversation:
         # The vendor holds this back until playback would have ended.
         while asyncio.get_running_loop().time() < end_s and not self._was_interrupted():
             await wait_until(min(end_s, asyncio.get_running_loop().time() + 0.02))
-        if self._was_interrupted():
+        late = self.faults.interrupted_late
+        if self._was_interrupted() and not late:
             await self._send({"serverContent": {"interrupted": True}})
         tokens = round(25 * self.ears.now_ms / 1000)
         usage = {"promptTokenCount": tokens, "promptTokensDetails": [{"modality": "AUDIO", "tokenCount": tokens}],
                  "responseTokensDetails": [{"modality": "AUDIO", "tokenCount": 50}]}  # fmt: skip
-        await self._send({"serverContent": {"turnComplete": True}, "usageMetadata": usage})
+        told = {} if self.faults.no_usage else {"usageMetadata": usage}
+        await self._send({"serverContent": {"turnComplete": True}, **told})
+        if self._was_interrupted() and late:
+            await self._send({"serverContent": {"interrupted": True}})
 
     def _was_interrupted(self) -> bool:
         return self.interrupted
