@@ -11,10 +11,13 @@ from duplex_bench.records.items import Track
 from duplex_bench.stages.run_record import note_run
 from duplex_bench.stages.scored_with import note_scored
 from duplex_bench.stages.workspace import Workspace
-from duplex_bench.storage.frames import read_frame, write_frame
+from duplex_bench.storage.frames import DamagedTableError, read_frame, write_frame
 
 # Input metadata: a table that was never made arrives as None instead of ending the run.
 OPTIONAL = "optional"
+# Input metadata: of several partitions, those whose table is damaged are left out as if never made. For who only looks
+# at what is about to be made again; a stage that counts them must not do without one in silence.
+WHOLE_ONLY = "whole_only"
 # With these tables a run has scores that others may be compared with: they need to know how they were made.
 _SCORES = frozenset({"measurements", "statistics"})
 
@@ -65,8 +68,14 @@ class TableIOManager(dg.ConfigurableIOManager):
             of = f" of {partition}" if partition else ""
             raise MissingTableError(f"{'/'.join(path)}{of} was never made (no table {key}): materialise it first")
         keys = {partition: workspace.table_key(path, partition) for partition in context.asset_partition_keys}
-        return {
-            partition: read_frame(workspace.store, key)
-            for partition, key in sorted(keys.items())
-            if workspace.store.exists(key)
-        }
+        there: dict[str, pl.DataFrame] = {}
+        for partition, key in sorted(keys.items()):
+            if not workspace.store.exists(key):
+                continue
+            try:
+                there[partition] = read_frame(workspace.store, key)
+            except DamagedTableError as error:
+                if not context.definition_metadata.get(WHOLE_ONLY):
+                    raise
+                context.log.warning(str(error))
+        return there

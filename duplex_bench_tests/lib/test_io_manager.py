@@ -6,7 +6,7 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from duplex_bench.lib.io_manager import OPTIONAL, TableIOManager
+from duplex_bench.lib.io_manager import OPTIONAL, WHOLE_ONLY, TableIOManager
 from duplex_bench.lib.metadata import passed_or_not, reported
 from duplex_bench.lib.resources import WorkspaceResource
 from duplex_bench.stages.result import StageResult
@@ -49,7 +49,12 @@ def lenient(whole):
     return pl.DataFrame({"missing": [whole is None]})
 
 
-ASSETS = [per_system, following, over_all, whole, reader, lenient]
+@dg.asset(key=["t", "looker"], ins={"parts": dg.AssetIn(["t", "per_system"], metadata={WHOLE_ONLY: True})})
+def looker(parts):
+    return pl.DataFrame({"system": list(parts)})
+
+
+ASSETS = [per_system, following, over_all, whole, reader, lenient, looker]
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +148,17 @@ def test_an_optional_table_arrives_as_none(run):
     materialise("whole")
     materialise("lenient")
     assert table("lenient")["missing"].to_list() == [False]
+
+
+def test_a_damaged_partition_ends_who_counts_it_and_not_who_looks(run, tmp_path):
+    materialise, table = run
+    for partition in "ab":
+        materialise("per_system", partition=partition)
+    damaged = tmp_path / "store/tables/demo/t/per_system/a.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    assert not materialise("all", raises=False).success
+    materialise("looker")
+    assert table("looker")["system"].to_list() == ["b"]
 
 
 def test_an_output_says_what_it_holds():

@@ -6,6 +6,7 @@ import dagster as dg
 import polars as pl
 
 from duplex_bench.defs.partitions import systems
+from duplex_bench.lib.io_manager import WHOLE_ONLY
 from duplex_bench.lib.metadata import passed_or_not
 from duplex_bench.records.items import Track
 from duplex_bench.stages import checks
@@ -50,7 +51,8 @@ def evaluation_checks(track: Track) -> list[dg.AssetChecksDefinition]:
 
     @dg.asset_check(
         asset=key("items"),
-        additional_ins={"rollouts": dg.AssetIn(key("rollouts"))},
+        # A system whose table is damaged is run again after this; it would not be, if this ended the run.
+        additional_ins={"rollouts": dg.AssetIn(key("rollouts"), metadata={WHOLE_ONLY: True})},
         description="Which systems were run on other stimuli than the items now hold: Dagster does not show this.",
     )
     def systems_up_to_date(items: pl.DataFrame, rollouts: dict[str, pl.DataFrame]) -> dg.AssetCheckResult:
