@@ -15,6 +15,7 @@ from duplex_bench.cli.cluster import backfills, control, settings
 from duplex_bench.cli.cluster.control import initialise_cluster, write_files
 from duplex_bench.cli.cluster.processes import Processes, wait_until
 from duplex_bench.cli.main import app
+from duplex_bench.storage.object_store import FolderStore
 
 pytestmark = pytest.mark.process
 
@@ -130,6 +131,22 @@ def test_a_command_runs_here_where_the_services_are_elsewhere(tmp_path, monkeypa
     assert (tmp_path / "seen").exists()
     with pytest.raises(ValueError, match="no command such-a-one"):
         control.run_inside(tmp_path / "cluster", ["such-a-one"])
+
+
+def test_the_status_of_a_cluster_elsewhere_says_that_nothing_was_started_here(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(os, "environ", {**os.environ, **NAMED, "DUPLEX_BENCH_WEB": "http://web:3000"})
+    store = FolderStore(tmp_path)
+    monkeypatch.setattr(control, "open_store", lambda _: store)
+    control.show(tmp_path / "cluster")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "no process was started from here" in said
+    assert "no run is under way" in said
+    beat = '{"run_id": "abcdefgh-1", "beat": 1, "stage": "rollouts x", "done": 1, "total": 2, "failed": 0, "host": "m"'
+    store.put("runs/abcdefgh-1.json", (beat + ', "process": 7}').encode())
+    control.show(tmp_path / "cluster")
+    said = " ".join(capsys.readouterr().out.split())
+    assert "abcdefgh" in said
+    assert "no run is under way" not in said
 
 
 def test_a_backfill_says_where_the_report_is_only_if_it_is_here(tmp_path, monkeypatch, capsys):

@@ -50,6 +50,19 @@ def test_a_folder_without_settings_is_told_how_to_get_them(tmp_path):
         dagster_home(tmp_path, tmp_path / "mine")
 
 
+def test_a_place_without_settings_has_those_of_dagster_home(tmp_path, monkeypatch):
+    home, here = tmp_path / "home", tmp_path / "here"
+    home.mkdir()
+    here.mkdir()
+    (home / "dagster.yaml").write_text("storage: {postgres: {postgres_url: {env: URL}}}")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    assert dagster_home(here, Path("data")) == home
+    assert dagster_home(here, tmp_path / "mine") == home
+    # A checkout's own come first: a shell that names a home is no reason to run elsewhere.
+    (here / "dagster.yaml").write_text("storage: {sqlite: {base_dir: data/dagster}}")
+    assert dagster_home(here, Path("data")) == here
+
+
 def test_a_run_database_without_space_ends_with_what_to_do(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     initialise(tmp_path, Path("data"))

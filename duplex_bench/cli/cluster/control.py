@@ -231,6 +231,10 @@ def show(root: Path) -> None:
     table = Table("process", "state", box=None)
     for name in processes.names():
         table.add_row(name, "[green]runs[/]" if processes.running(name) else "[red]ended[/]")
-    console.print(table)
+    if table.row_count:
+        console.print(table)
+    else:
+        console.print("no process was started from here: `duplex-bench health` asks daemon, web server and queue")
     os.environ.update(names)
-    show_under_way(open_store(names[DATA_VARIABLE]))
+    if not show_under_way(open_store(names[DATA_VARIABLE])):
+        console.print("no run is under way")
