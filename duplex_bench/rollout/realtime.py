@@ -36,6 +36,10 @@ from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.rollout.virtual_time import VirtualTimeLoop
 
+# A longer break within a response because audio came late is the connection's or the server's, and no pause of the
+# model: the event log tells it apart.
+NETWORK_GAP_S = 0.02
+
 DRIVER_VERSION = "realtime/1"
 
 
@@ -159,6 +163,7 @@ class _Run:
     idle: Lateness = field(default_factory=Lateness)
     retry_after_s: float | None = None
     start_s: float = 0.0
+    heard_until_s: dict[str | None, float] = field(default_factory=dict)
 
     async def go(self, system: PushSystem, request: OpenRequest, heard: Samples, n_live: int) -> tuple[Outcome, str]:
         """Run the whole session; never raises for what the system does."""
@@ -261,7 +266,13 @@ class _Run:
         if event.kind == "audio" and event.pcm is not None:
             _check(event.pcm)
             entry["samples"] = len(event.pcm)
-            entry["start_s"] = self.listener.hear(at_s, event.pcm, event.response_id)
+            start_s = self.listener.hear(at_s, event.pcm, event.response_id)
+            entry["start_s"] = start_s
+            if start_s is not None:
+                gap_s = start_s - self.heard_until_s.get(event.response_id, start_s)
+                if gap_s > NETWORK_GAP_S:
+                    entry["network_gap_s"] = gap_s
+                self.heard_until_s[event.response_id] = start_s + len(event.pcm) / self.spec.out_rate_hz
         elif event.kind == "flush":
             cut = self.listener.flush(at_s)
             entry["cut"] = as_data(cut)

@@ -165,6 +165,18 @@ def test_audio_faster_than_realtime_is_heard_in_its_own_time():
     assert starts == pytest.approx([0.5, 1.5, 2.5])
 
 
+def test_audio_that_came_too_late_to_be_heard_in_one_piece_is_told_apart_from_a_pause():
+    chunks = [
+        (0.5, speech(0.2)),
+        (0.6, speech(0.2)),
+        (1.2, speech(0.2)),
+        (1.415, speech(0.2)),
+        (3.0, speech(0.2, "r2")),
+    ]
+    audio = [event for event in go(ScriptedPush(chunks), 1.0).events if event["kind"] == "audio"]
+    assert [event.get("network_gap_s") for event in audio] == [None, None, pytest.approx(0.3), None, None]
+
+
 def test_a_flush_cuts_the_player_and_tells_the_system_what_was_heard():
     system = ScriptedPush([(0.5, speech(2.0)), (0.8, [PushEvent("flush")]), (0.9, speech(1.0))])
     result = go(system, 1.0)

@@ -253,8 +253,10 @@ GEMINI_ONLY = [
     ("other rate", Faults(wrong_rate=True), Outcome.TRANSPORT_ERROR, "not 24000 Hz"),
     ("wrong key told later", Faults(error_code="PERMISSION_DENIED"), Outcome.REFUSED, "correct the key"),
 ]
+XAI_ONLY = [("speech told twice", Faults(loose_speech=True), Outcome.COMPLETED, "")]
 FAULTS = [(protocol, *fault) for protocol in PROTOCOLS for fault in EVERYWHERE]
 FAULTS += [("openai-realtime", *fault) for fault in OPENAI_ONLY] + [("gemini-live", *fault) for fault in GEMINI_ONLY]
+FAULTS += [("xai-realtime", *fault) for fault in XAI_ONLY]
 
 
 @pytest.mark.parametrize(

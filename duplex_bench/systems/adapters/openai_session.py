@@ -314,6 +314,7 @@ _HANDLERS: Final[dict[str, Callable[[RealtimeSession, dict[str, Any]], list[Push
     "response.output_text.delta": RealtimeSession._words,
     "response.text.delta": RealtimeSession._words,
     "conversation.item.input_audio_transcription.completed": RealtimeSession._heard_words,
+    "conversation.item.input_audio_transcription.updated": RealtimeSession._heard_words,
     "conversation.item.truncated": RealtimeSession._truncated,
     "response.done": RealtimeSession._done,
     "rate_limits.updated": RealtimeSession._limits,

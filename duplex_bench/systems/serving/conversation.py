@@ -19,6 +19,7 @@ from duplex_bench.systems.adapters.cascade.endpointers import Endpointer, Semant
 from duplex_bench.systems.serving.ears import Ears, Edge, never_ends
 from duplex_bench.systems.serving.openai_config import ConfigError, default_session, merged
 from duplex_bench.systems.serving.peers import CloseConnection, Peer
+from duplex_bench.systems.serving.response_options import ROLES, Reader
 from duplex_bench.systems.serving.speaking import Item, Setting, Speaking
 from duplex_bench.systems.serving.voices import RATE_HZ
 
@@ -29,7 +30,12 @@ EAGERNESS_CAP_S: Final = {"low": 8.0, "medium": 4.0, "auto": 4.0, "high": 2.0}
 
 
 class Conversation(Speaking):
-    """See the module."""
+    """See the module. ``beta`` is set for a client that asks for the protocol that is no more."""
+
+    # What the session's end by time is called.
+    expired_code = "session_expired"
+    # Whether an item can be asked for.
+    retrieves = True
 
     def __init__(self, peer: Peer, setting: Setting, name: str, model: str, key: str) -> None:
         super().__init__(peer, setting, name, model, key)
@@ -37,6 +43,7 @@ class Conversation(Speaking):
         self.buffer_from_ms = 0
         self.onset_ms = 0
         self.pending_item = ""
+        self.beta = False
 
     async def converse(self) -> None:
         """Serve until the peer leaves, the session expires, or a fault closes it."""
@@ -45,6 +52,8 @@ class Conversation(Speaking):
         try:
             if self.faults.start_delay_s:
                 await wait_until(loop.time() + self.faults.start_delay_s)
+            if self.beta:
+                raise await self._beta_refused()
             await self.greet()
             await self.moment("created")
             self.beside.spawn(self._expire(end_s))
@@ -57,8 +66,12 @@ class Conversation(Speaking):
         await wait_until(end_s)
         minutes = self.faults.max_session_s / 60
         told = f"Your session hit the maximum duration of {minutes:.0f} minutes."
-        await self.error("session_expired", told)
+        await self.error(self.expired_code, told)
         raise CloseConnection(1001, told)
+
+    async def _beta_refused(self) -> CloseConnection:
+        await self.error("beta_api_shape_disabled", "The Realtime Beta API is no longer supported.")
+        return CloseConnection(4000, "invalid_request_error.beta_api_shape_disabled")
 
     async def _listen(self) -> None:
         while True:
@@ -87,8 +100,10 @@ class Conversation(Speaking):
             await self._create_item(message, event_id)
         elif kind == "conversation.item.truncate":
             await self.truncate(message, event_id)
+        elif kind == "conversation.item.delete" or (kind == "conversation.item.retrieve" and self.retrieves):
+            await self._item_asked(kind, message.get("item_id"), event_id)
         elif kind == "response.create":
-            await self.response_asked(event_id)
+            await self.response_asked(event_id, message.get("response") or {})
         elif kind == "response.cancel":
             if self.response is None:
                 await self.error("response_cancel_not_active", "Cancellation failed: no active response", event_id)
@@ -98,6 +113,7 @@ class Conversation(Speaking):
             await self.error("invalid_value", f"Invalid value: '{kind}'.", event_id, "type")
 
     async def _update(self, update: dict[str, Any], event_id: Any) -> None:
+        before = self.detection()
         try:
             self.session = self.apply(update)
         except ConfigError as error:
@@ -105,8 +121,10 @@ class Conversation(Speaking):
             if error.code == "beta_api_shape_disabled":
                 raise CloseConnection(4000, "invalid_request_error.beta_api_shape_disabled") from None
             return
-        self.ears = self.new_ears()
-        self.buffer_from_ms = 0
+        if self.detection() != before:
+            # Offsets count on: they are of the session, whatever its settings become.
+            self.ears.retune(self.endpointer())
+            self.pending_item = ""
         await self.send("session.updated", session=self.echo())
 
     async def _append(self, message: dict[str, Any]) -> None:
@@ -147,9 +165,12 @@ class Conversation(Speaking):
     async def commit(self, item_id: str, sound: Samples, speech_ms: tuple[int, int] | None = None) -> None:
         """Take a turn into the conversation; it is recognised when it is answered."""
         previous = self.items[-1].item_id if self.items else None
-        self.items.append(Item(item_id, "user", "", len(sound) * 1000 // RATE_HZ, sound=sound, speech_ms=speech_ms))
+        made = Item(item_id, "user", "", len(sound) * 1000 // RATE_HZ, sound=sound, speech_ms=speech_ms)
+        self.items.append(made)
         await self.send("input_audio_buffer.committed", item_id=item_id, previous_item_id=previous)
         await self.announce_user_item(item_id, previous)
+        if self.transcribes():
+            self.beside.spawn(self.tell_transcript(made))
         await self.moment("committed")
         if self.faults.error_code:
             await self.error(self.faults.error_code, f"{self.faults.error_code} for {self.shown_key()}")
@@ -167,9 +188,8 @@ class Conversation(Speaking):
     async def _create_item(self, message: dict[str, Any], event_id: Any) -> None:
         item = message.get("item") or {}
         role, content = item.get("role"), item.get("content") or [{}]
-        wanted = {"user": ("input_text", "input_audio"), "system": ("input_text",), "assistant": ("output_text",)}
         part = content[0]
-        if role not in wanted or part.get("type") not in (*wanted[role], *self.extra_content(role)):
+        if role not in ROLES or part.get("type") not in (*ROLES[role], *self.extra_content(role)):
             await self.error("invalid_value", f"Invalid content for role {role!r}", event_id, "item.content")
             return
         sound = None
@@ -177,11 +197,28 @@ class Conversation(Speaking):
             with contextlib.suppress(ValueError):
                 data = base64.b64decode(part.get("audio") or "")
                 sound = from_pcm16(np.frombuffer(data[: len(data) // 2 * 2], dtype="<i2").astype(np.int16))
-        previous = self.items[-1].item_id if self.items else None
+        ids = [one.item_id for one in self.items]
+        before = message.get("previous_item_id") or (ids[-1] if ids else "root")
+        if before not in ("root", *ids):
+            await self.error("invalid_value", f"no item {before!r}", event_id, "previous_item_id")
+            return
         made = Item(item.get("id") or self.new_id("item"), role, part.get("text") or "", sound=sound)
-        self.items.append(made)
+        made.audio_ms = 0 if sound is None else len(sound) * 1000 // RATE_HZ
+        self.items.insert(0 if before == "root" else ids.index(before) + 1, made)
         told = {"id": made.item_id, "type": "message", "role": role, "status": "completed", "content": content}
-        await self.announce_item(told, previous)
+        await self.announce_item(told, None if before == "root" else before)
+
+    async def _item_asked(self, kind: str, item_id: Any, event_id: Any) -> None:
+        item = next((one for one in self.items if one.item_id == item_id), None)
+        if item is None:
+            await self.error("invalid_value", f"no item {item_id!r} in the conversation", event_id, "item_id")
+        elif kind.endswith("delete"):
+            self.items.remove(item)
+            await self.send("conversation.item.deleted", item_id=item_id)
+        else:
+            part = {"type": item.part(), "transcript" if item.part().endswith("audio") else "text": item.text or None}
+            told = {"id": item_id, "type": "message", "role": item.role, "status": "completed", "content": [part]}
+            await self.send("conversation.item.retrieved", item=told)
 
     async def truncate(self, message: dict[str, Any], event_id: Any) -> None:
         """Forget what was not heard of an item."""
@@ -195,13 +232,36 @@ class Conversation(Speaking):
         item.heard_ms, item.text = end_ms, ""
         await self.send("conversation.item.truncated", item_id=item.item_id, content_index=0, audio_end_ms=end_ms)
 
-    async def response_asked(self, event_id: Any) -> None:
-        """``response.create``."""
+    async def response_asked(self, event_id: Any, asked: dict[str, Any]) -> None:
+        """``response.create`` with its options."""
+        try:
+            options = Reader({one.item_id: (one.role, one.text) for one in self.items}).read(asked)
+        except ConfigError as error:
+            await self.error(error.code, str(error), event_id, error.param)
+            return
         if self.response is not None:
             told = "Conversation already has an active response in progress"
             await self.error("conversation_already_has_active_response", told, event_id)
             return
-        await self.respond()
+        await self.respond(options)
+
+    def transcribes(self) -> bool:
+        """Whether the client asked for the words of what it said."""
+        return self.session["audio"]["input"]["transcription"] is not None
+
+    async def tell_transcript(self, item: Item) -> None:
+        """The words of a user's turn: they come when they come, during the reply or behind it."""
+        kind, where = "conversation.item.input_audio_transcription", {"item_id": item.item_id, "content_index": 0}
+        await wait_until(asyncio.get_running_loop().time() + float(self.setting.rng.uniform(0.1, 1.0)))
+        if self.faults.no_transcription:
+            error = {"type": "server_error", "code": "transcription_failed", "message": "no words", "param": None}
+            await self.send(f"{kind}.failed", error=error, **where)
+            return
+        words = await self.heard(item)
+        for word in words.split():
+            await self.send(f"{kind}.delta", delta=f"{word} ", **where)
+        usage = {"type": "duration", "seconds": item.audio_ms / 1000}
+        await self.send(f"{kind}.completed", transcript=words, usage=usage, **where)
 
     def new_ears(self) -> Ears:
         """Ears as the session's detection asks."""

@@ -59,6 +59,12 @@ class Ears:
                 edges.append(edge)
         return edges
 
+    def retune(self, endpointer: Endpointer) -> None:
+        """Listen by another rule from here on; what was heard, and the clock, stay."""
+        self._endpointer = endpointer
+        self.speaking = False
+        self._loud = 0
+
     def between(self, start_ms: int, stop_ms: int) -> Samples:
         """Audio heard between two instants."""
         frames = self._heard[max(0, start_ms) // FRAME_MS : stop_ms // FRAME_MS]

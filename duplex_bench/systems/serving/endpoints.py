@@ -33,6 +33,8 @@ class Service:
     """
 
     bad_key_status = 401
+    # Whether a client that asks for the protocol's first form is told that it is no more.
+    refuses_beta = True
 
     def __init__(
         self,
@@ -72,6 +74,8 @@ class Service:
         name = str(self.begun)
         model = (parse_qs(urlsplit(target).query).get("model") or [""])[0]
         made = self.conversation(peer, self.setting(name), name, model, self.shown_key(headers))
+        if isinstance(made, Conversation):
+            made.beta = self.refuses_beta and "openai-beta" in headers
         self.conversations = [*self.conversations, made][-self.keep :] if self.keep else []
         await made.converse()
 
@@ -91,6 +95,7 @@ class XaiService(Service):
     """Grok Voice: a wrong key is a bad request."""
 
     bad_key_status = 400
+    refuses_beta = False
 
     def conversation(self, peer: Peer, setting: Setting, name: str, model: str, key: str) -> Conversation:
         """A conversation in the xAI skin."""

@@ -9,6 +9,10 @@ _SESSION_KEYS: Final = frozenset(
     {"type", "instructions", "output_modalities", "audio", "tools", "tool_choice", "max_output_tokens", "truncation",
      "tracing", "include", "prompt", "parallel_tool_calls", "model"}
 )  # fmt: skip
+MODALITIES: Final = (["audio"], ["text"])
+# The session object of these models has one key more; the others refuse it.
+REASONING_MODELS: Final = ("gpt-realtime-2",)
+_EFFORTS: Final = ("minimal", "low", "medium", "high", "xhigh")
 _BETA_KEYS: Final = frozenset(
     {"modalities", "voice", "turn_detection", "input_audio_format", "output_audio_format", "input_audio_transcription",
      "max_response_output_tokens"}
@@ -57,18 +61,20 @@ def merged(session: dict[str, Any], update: dict[str, Any]) -> dict[str, Any]:
     for name in update:
         if name in _BETA_KEYS:
             raise ConfigError("beta_api_shape_disabled", f"session.{name}", f"{name} is a beta shape")
-        if name not in _SESSION_KEYS:
+        if name not in _SESSION_KEYS and not (name == "reasoning" and _reasons(session)):
             raise ConfigError("unknown_parameter", f"session.{name}", f"Unknown parameter: 'session.{name}'.")
     if update.get("type") != "realtime":
         raise ConfigError("missing_required_parameter", "session.type", "Missing required parameter: 'session.type'.")
     result = copy.deepcopy(session)
-    for name in ("tools", "tool_choice", "max_output_tokens", "truncation"):
+    if "reasoning" in update and (update["reasoning"] or {}).get("effort") not in _EFFORTS:
+        raise ConfigError("invalid_value", "session.reasoning.effort", f"effort is one of {', '.join(_EFFORTS)}")
+    for name in ("tools", "tool_choice", "max_output_tokens", "truncation", "reasoning"):
         if name in update:
             result[name] = update[name]
     if "instructions" in update:
         result["instructions"] = update["instructions"] or PERSONA
     if "output_modalities" in update:
-        if update["output_modalities"] not in (["audio"], ["text"]):
+        if update["output_modalities"] not in MODALITIES:
             raise ConfigError("invalid_value", "session.output_modalities", "choose audio or text, not both")
         result["output_modalities"] = update["output_modalities"]
     audio = update.get("audio") or {}
@@ -93,4 +99,10 @@ def _detection(value: Any) -> dict[str, Any] | None:
     unknown = set(value) - set(_VAD[kind]) - {"type"}
     if unknown:
         raise ConfigError("unknown_parameter", f"{param}.{min(unknown)}", f"Unknown parameter for {kind}")
+    if value.get("idle_timeout_ms") is not None:
+        raise ConfigError("invalid_value", f"{param}.idle_timeout_ms", "this server never prompts by itself: null")
     return {"type": kind, **_VAD[kind], **value}
+
+
+def _reasons(session: dict[str, Any]) -> bool:
+    return str(session["model"]).startswith(REASONING_MODELS)

@@ -20,6 +20,7 @@ from duplex_bench.systems.serving.delivery import Desk, Manner, delivered
 from duplex_bench.systems.serving.faults import Faults, Moment
 from duplex_bench.systems.serving.openai_config import default_session
 from duplex_bench.systems.serving.peers import CloseConnection, Peer
+from duplex_bench.systems.serving.response_options import NOTHING, ResponseOptions
 from duplex_bench.systems.serving.voices import RATE_HZ, Voice
 
 # As the embedded cascade joins stretches of speech.
@@ -38,6 +39,10 @@ class Item:
     sound: Samples | None = None
     speech_ms: tuple[int, int] | None = None
 
+    def part(self) -> str:
+        """What kind of part it has, as items that are kept call it."""
+        return f"{'output' if self.role == 'assistant' else 'input'}_{'audio' if self.audio_ms else 'text'}"
+
 
 def _continues(item: Item, later: Item) -> bool:
     """Whether two heard turns are one to a listener: nothing was said between them, and the silence was short."""
@@ -51,6 +56,7 @@ class Response:
     """A response that is being made."""
 
     response_id: str
+    options: ResponseOptions = NOTHING
     task: "asyncio.Task[None] | None" = None
     cancel: str = ""
 
@@ -69,6 +75,9 @@ class Setting:
 class Speaking:
     """See the module. ``items`` is the context, which tests may look at."""
 
+    # Whether a reply can be had in writing alone.
+    writes = True
+
     def __init__(self, peer: Peer, setting: Setting, name: str, model: str, key: str) -> None:
         self.peer, self.setting, self.faults = peer, setting, setting.faults
         self.name, self.key = name, key
@@ -78,16 +87,17 @@ class Speaking:
         self.counts = {"event": 0, "item": 0, "resp": 0}
         self.beside = Beside()
         self.stalled = False
+        self._hearing = asyncio.Lock()
 
-    async def respond(self) -> None:
-        """Begin a response to the conversation as it stands."""
+    async def respond(self, options: ResponseOptions = NOTHING) -> None:
+        """Begin a response to the conversation as it stands, or to what the options give."""
         before = self.response
         if before is not None:
             # A turn can end while the last reply is still being cancelled.
             before.cancel = before.cancel or "turn_detected"
             if before.task is not None:
                 await asyncio.gather(before.task, return_exceptions=True)
-        made = Response(self.new_id("resp"))
+        made = Response(self.new_id("resp"), options)
         self.response = made
         made.task = self.beside.spawn(self._respond(made))
 
@@ -105,7 +115,7 @@ class Speaking:
             await self.send("response.created", response=self._response(made, "in_progress", []))
         if self.faults.unknown_event:
             await self.send("response.thought.added", response_id=made.response_id, thought="unknown to all")
-        text = await self._decide()
+        text = await self._decide(made.options)
         await wait_until(ready_s)
         if self.faults.fail_code:
             error = {"type": "server_error", "code": self.faults.fail_code, "message": f"no: {self.shown_key()}"}
@@ -117,23 +127,36 @@ class Speaking:
         said = await self._say(made, text)
         await self._done(made, "cancelled" if made.cancel else "completed", said)
 
-    async def _decide(self) -> str | None:
-        desk, voice = self.setting.desk, self.setting.voice
-        for item in self.items:
+    async def heard(self, item: Item) -> str:
+        """The words of an item, recognised once."""
+        async with self._hearing:
             if item.sound is not None and not item.text:
-                item.text = await desk.do(voice.hear, item.sound)
+                item.text = await self.setting.desk.do(self.setting.voice.hear, item.sound)
                 item.sound = None
-        if not any(item.role == "user" for item in self.items):
+        return item.text
+
+    async def _decide(self, options: ResponseOptions) -> str | None:
+        desk, voice = self.setting.desk, self.setting.voice
+        if options.lines is None:
+            for item in self.items:
+                await self.heard(item)
+            items = self.items
+        else:
+            items = [Item("", role, text) for role, text in options.lines]
+        if not any(item.role == "user" for item in items):
             return None
-        stop = max(index for index, item in enumerate(self.items) if item.role == "user") + 1
+        stop = max(index for index, item in enumerate(items) if item.role == "user") + 1
         start = stop - 1
-        while start > 0 and _continues(self.items[start - 1], self.items[start]):
+        while start > 0 and _continues(items[start - 1], items[start]):
             start -= 1
-        earlier = [self.instructions(), *(item.text for item in self.items[:start] if item.text)]
-        turn = " ".join(item.text for item in self.items[start:stop] if item.text)
+        told = self.instructions() if options.instructions is None else options.instructions
+        earlier = [told, *(item.text for item in items[:start] if item.text)]
+        turn = " ".join(item.text for item in items[start:stop] if item.text)
         return await desk.do(voice.reply, earlier, turn)
 
     async def _say(self, made: Response, text: str) -> list[dict[str, Any]]:
+        if self._modalities(made) == ["text"]:
+            return [await self._write_item(made, text)]
         audio = await self.setting.desk.do(self.setting.voice.speak, text)
         halves = np.array_split(audio, 2) if self.faults.two_items else [audio]
         told: list[dict[str, Any]] = []
@@ -144,13 +167,7 @@ class Speaking:
         return told
 
     async def _say_item(self, made: Response, index: int, text: str, audio: Samples) -> dict[str, Any]:
-        item = Item(self.new_id("item"), "assistant", text)
-        self.items.append(item)
-        where = {"response_id": made.response_id, "item_id": item.item_id, "output_index": index, "content_index": 0}
-        told: dict[str, Any] = {"id": item.item_id, "type": "message", "role": "assistant", "status": "in_progress"}
-        told["content"] = []
-        await self.send("response.output_item.added", response_id=made.response_id, output_index=index, item=told)
-        await self.announce_assistant_item(told)
+        item, told, where = await self._begin_item(made, index, text)
         await self.send("response.content_part.added", part={"type": "audio", "transcript": ""}, **where)
         # Transcripts run ahead of the audio.
         for word in text.split():
@@ -161,10 +178,42 @@ class Speaking:
         told = {**told, "status": "incomplete" if made.cancel else "completed", "content": [part]}
         await self.send("response.output_audio.done", **where)
         await self.send("response.output_audio_transcript.done", transcript=text, **where)
-        await self.send("response.content_part.done", part=part, **where)
-        await self.finish_assistant_item(told)
+        return await self._end_item(made, told, where)
+
+    async def _write_item(self, made: Response, text: str) -> dict[str, Any]:
+        """A reply in writing, for who asked for text alone."""
+        _, told, where = await self._begin_item(made, 0, text)
+        await self.send("response.content_part.added", part={"type": "text", "text": ""}, **where)
+        for word in text.split():
+            await self.send("response.output_text.delta", delta=f"{word} ", **where, **self.extra_words())
+        await self.send("response.output_text.done", text=text, **where)
+        part = {"type": "output_text", "text": text}
+        return await self._end_item(made, {**told, "status": "completed", "content": [part]}, where)
+
+    async def _begin_item(self, made: Response, index: int, text: str) -> tuple[Item, dict[str, Any], dict[str, Any]]:
+        item = Item(self.new_id("item"), "assistant", text)
+        where = {"response_id": made.response_id, "item_id": item.item_id, "output_index": index, "content_index": 0}
+        told: dict[str, Any] = {"id": item.item_id, "type": "message", "role": "assistant", "status": "in_progress"}
+        told["content"] = []
+        await self.send("response.output_item.added", response_id=made.response_id, output_index=index, item=told)
+        if not made.options.aside:
+            self.items.append(item)
+            await self.announce_assistant_item(told)
+        return item, told, where
+
+    async def _end_item(self, made: Response, told: dict[str, Any], where: dict[str, Any]) -> dict[str, Any]:
+        (part,) = told["content"]
+        # While it is streamed a part is called otherwise than in the item that is kept.
+        shown = {**part, "type": "text" if "text" in part else "audio"}
+        await self.send("response.content_part.done", **self.part_done(shown), **where)
+        if not made.options.aside:
+            await self.finish_assistant_item(told)
+        index = where["output_index"]
         await self.send("response.output_item.done", response_id=made.response_id, output_index=index, item=told)
         return told
+
+    def _modalities(self, made: Response) -> list[str]:
+        return list(made.options.modalities or self.modalities()) if self.writes else ["audio"]
 
     async def _stream(self, made: Response, item: Item, audio: Samples, where: dict[str, Any]) -> None:
         in_flight = int(self.setting.rng.integers(1, 3))
@@ -200,9 +249,10 @@ class Speaking:
         await self.send_done(response, usage)
 
     def _response(self, made: Response, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
+        options = made.options
         return {"object": "realtime.response", "id": made.response_id, "status": status, "status_details": None,
-                "output": output, "conversation_id": f"conv_{self.name}", "output_modalities": ["audio"],
-                "usage": None, "metadata": None}  # fmt: skip
+                "output": output, "conversation_id": None if options.aside else f"conv_{self.name}",
+                "output_modalities": self._modalities(made), "usage": None, "metadata": options.metadata}  # fmt: skip
 
     async def send(self, kind: str, **fields: Any) -> None:
         """One server event."""
@@ -254,6 +304,14 @@ class Speaking:
         await self.send("response.done", response={**response, "usage": usage})
         limits = [{"name": "tokens", "limit": 40000, "remaining": 39000, "reset_seconds": 1.5}]
         await self.send("rate_limits.updated", rate_limits=limits)
+
+    def modalities(self) -> list[str]:
+        """What the session's responses are made of."""
+        return list(self.session["output_modalities"])
+
+    def part_done(self, part: dict[str, Any]) -> dict[str, Any]:
+        """How the end of a part is told."""
+        return {"part": part}
 
     def stored_part(self) -> str:
         """Type of a finished assistant part."""

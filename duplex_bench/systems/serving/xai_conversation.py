@@ -2,12 +2,16 @@
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from duplex_bench.rollout.pacing import wait_until
 from duplex_bench.rollout.playback import Samples
 from duplex_bench.systems.serving.conversation import Conversation
+from duplex_bench.systems.serving.openai_config import ConfigError
+from duplex_bench.systems.serving.speaking import Item
 from duplex_bench.systems.serving.voices import RATE_HZ
+
+PING_S: Final = 10.0
 
 
 class XaiConversation(Conversation):
@@ -15,6 +19,10 @@ class XaiConversation(Conversation):
 
     # A request that came while a commit was being processed.
     overtaken = 0
+    expired_code = "max_duration"
+    # Text alone is asked for in vain: it always speaks.
+    writes = False
+    retrieves = False
     _committing = False
 
     async def greet(self) -> None:
@@ -26,10 +34,29 @@ class XaiConversation(Conversation):
         await self.send("session.created", session=self.session)
         await self.send("conversation.created", conversation={"id": f"conv_{self.name}"})
         await self.send("ping", timestamp=0)
+        self.beside.spawn(self._ping())
+
+    async def _ping(self) -> None:
+        began_s = self._now_s()
+        while True:
+            await wait_until(self._now_s() + PING_S)
+            await self.send("ping", timestamp=round((self._now_s() - began_s) * 1000))
 
     def apply(self, update: dict[str, Any]) -> dict[str, Any]:
-        """Known keys at the top level; a nested detection or voice is ignored without a word."""
+        """Known keys at the top level; a nested detection or voice is ignored without a word.
+
+        Raises:
+            ConfigError: Another form of audio than this server has.
+        """
         result = copy.deepcopy(self.session)
+        audio = update.get("audio") or {}
+        for side in ("input", "output"):
+            form = (audio.get(side) or {}).get("format") or {}
+            if form.get("type", "audio/pcm") != "audio/pcm" or form.get("rate", RATE_HZ) != RATE_HZ:
+                told = f"this server takes audio/pcm at {RATE_HZ} alone"
+                raise ConfigError("invalid_value", f"session.audio.{side}.format", told)
+        if "transcription" in (audio.get("input") or {}):
+            result["input_audio_transcription"] = audio["input"]["transcription"]
         for name in ("instructions", "voice", "turn_detection", "tools"):
             if name in update:
                 result[name] = update[name]
@@ -53,6 +80,8 @@ class XaiConversation(Conversation):
     async def announce_speech(self, start_ms: int, item_id: str) -> None:
         """Speech began; the user's item is announced at once."""
         await self.send("input_audio_buffer.speech_started", audio_start_ms=start_ms, item_id=item_id)
+        if self.faults.loose_speech:
+            await self.send("input_audio_buffer.speech_started", item_id=item_id)
         told = {"id": item_id, "type": "message", "role": "user", "status": "in_progress", "content": []}
         await self.send("conversation.item.added", previous_item_id=None, item=told)
 
@@ -84,11 +113,11 @@ class XaiConversation(Conversation):
 
         self.beside.spawn(later())
 
-    async def response_asked(self, event_id: Any) -> None:
+    async def response_asked(self, event_id: Any, asked: dict[str, Any]) -> None:
         """A request that overtakes a commit is answered without the last audio."""
         if self._committing:
             self.overtaken += 1
-        await super().response_asked(event_id)
+        await super().response_asked(event_id, asked)
 
     async def truncate(self, message: dict[str, Any], event_id: Any) -> None:
         """Doubtful on this API: works, fails, or is met with silence."""
@@ -112,6 +141,25 @@ class XaiConversation(Conversation):
         if code in ("rate_limit_exceeded", "session_expired"):
             error["code"] = code
         await self.send("error", error=error)
+
+    def transcribes(self) -> bool:
+        """Whether the client asked for the words of what it said."""
+        return self.session.get("input_audio_transcription") is not None
+
+    async def tell_transcript(self, item: Item) -> None:
+        """Words so far, corrected as more are known, and told as complete more than once."""
+        kind, where = "conversation.item.input_audio_transcription", {"item_id": item.item_id, "content_index": 0}
+        words = (await self.heard(item)).split()
+        # The last word of a part is a guess that is taken back.
+        parts = [*(" ".join([*words[:count], "uh"]) for count in range(1, len(words))), " ".join(words)]
+        for part in parts:
+            await self.send(f"{kind}.updated", transcript=part, **where)
+            await self.send(f"{kind}.completed", transcript=part, status="in_progress", **where)
+
+    def part_done(self, part: dict[str, Any]) -> dict[str, Any]:
+        """Nothing of the part is told again."""
+        del part
+        return {}
 
     def stored_part(self) -> str:
         """Type of a finished assistant part."""

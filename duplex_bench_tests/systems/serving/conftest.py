@@ -54,13 +54,13 @@ class RawClient:
 def talk():
     """``talk(protocol, program, faults)`` runs ``program(client)`` on virtual time; returns the service."""
 
-    def run(protocol, program, faults=NONE, voice=None):
+    def run(protocol, program, faults=NONE, voice=None, *, address=None, headers=None):
         service = SERVICES[protocol](voice or ToneVoice(2.0), None, faults, keep=9)
 
         async def main():
             import asyncio
 
-            wire = await memory_connector(service).connect(ADDRESSES[protocol], {}, Secret(""))
+            wire = await memory_connector(service).connect(address or ADDRESSES[protocol], headers or {}, Secret(""))
             try:
                 await program(RawClient(wire, asyncio.get_running_loop()))
             finally:
