@@ -8,7 +8,7 @@ from duplex_bench.contract.card_settings import settings_from
 from duplex_bench.contract.types import Spec
 from duplex_bench.systems.adapters.opus_chat import OpusChatSession
 from duplex_bench.systems.adapters.stream_session import Address, ServedModel
-from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector
+from duplex_bench.systems.adapters.wire import Connector, websockets
 
 ADDRESS_ENV: Final = "DUPLEX_BENCH_MOSHI_URL"
 # A ring of 3,000 frames of 80 ms.
@@ -22,12 +22,15 @@ class MoshiServerSettings:
 
     Attributes:
         url: Address of the server, overridden by the variable.
+        verify_certificate: False for a server that made its certificate itself, as the Rust one does.
     """
 
     url: str = ""
+    verify_certificate: bool = True
 
 
-def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> ServedModel:
+def create(settings: Mapping[str, Any], connector: Connector | None = None) -> ServedModel:
     """Moshi's server, which takes no prompt, history or seed; raises ValueError for settings that make no sense."""
     made = settings_from(MoshiServerSettings, settings, "moshi-server")
-    return ServedModel(SPEC, connector, lambda: OpusChatSession(SPEC, connector, Address(ADDRESS_ENV, made.url)))
+    chosen = connector or websockets(verify=made.verify_certificate)
+    return ServedModel(SPEC, chosen, lambda: OpusChatSession(SPEC, chosen, Address(ADDRESS_ENV, made.url)))

@@ -14,7 +14,7 @@ from duplex_bench.contract.push import Detection
 from duplex_bench.contract.types import OpenRequest, Spec, TransportError, UnsupportedError
 from duplex_bench.systems.adapters.opus_chat import OpusChatSession
 from duplex_bench.systems.adapters.stream_session import Address, ServedModel
-from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector, WireClosedError
+from duplex_bench.systems.adapters.wire import Connector, WireClosedError, websockets
 
 ADDRESS_ENV: Final = "DUPLEX_BENCH_PERSONAPLEX_URL"
 CONTEXT_S: Final = 240.0
@@ -37,11 +37,13 @@ class PersonaPlexSettings:
         url: Address of the server, overridden by the variable.
         voice: A file of the server's voice folder, where a session names none.
         text_prompt: Where a session has none.
+        verify_certificate: False for a server that made its certificate itself (its flag ``--ssl``).
     """
 
     url: str = ""
     voice: str = "NATM1.pt"
     text_prompt: str = NEUTRAL_PROMPT
+    verify_certificate: bool = True
 
     def __post_init__(self) -> None:
         if not self.voice or not self.text_prompt.strip():
@@ -83,7 +85,8 @@ class PersonaPlexSession(OpusChatSession):
         )
 
 
-def create(settings: Mapping[str, Any], connector: Connector = WEBSOCKET) -> ServedModel:
+def create(settings: Mapping[str, Any], connector: Connector | None = None) -> ServedModel:
     """PersonaPlex's server, which serves one client at a time; raises ValueError for settings that make no sense."""
     made = settings_from(PersonaPlexSettings, settings, "personaplex")
-    return ServedModel(SPEC, connector, lambda: PersonaPlexSession(made, connector))
+    chosen = connector or websockets(verify=made.verify_certificate)
+    return ServedModel(SPEC, chosen, lambda: PersonaPlexSession(made, chosen))

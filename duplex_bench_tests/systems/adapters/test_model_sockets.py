@@ -1,6 +1,7 @@
 """The same over real sockets on loopback: adapter, driver and server as a user runs them, and servers that die."""
 
 import asyncio
+import ssl
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from duplex_bench.records.outcome import Outcome
 from duplex_bench.rollout.pacing import PacingRule
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.realtime import RealtimeSettings, run_session
-from duplex_bench.systems.adapters import flm_audio, freeze_omni, minicpm_o
+from duplex_bench.systems.adapters import flm_audio, freeze_omni, minicpm_o, moshi_server, personaplex_server
 from duplex_bench.systems.serving.delivery import Manner
 from duplex_bench.systems.serving.endpoints import SERVICES
 from duplex_bench.systems.serving.host import hosted
@@ -26,6 +27,12 @@ SYSTEMS = {
     "minicpm-o-realtime": lambda url, voice: minicpm_o.create({"url": url, "dialect": "realtime"}),
     "minicpm-o-demo": lambda url, voice: minicpm_o.create({"url": url, "dialect": "demo"}),
     "vllm-omni-duplex": lambda url, voice: minicpm_o.create({"url": url, "dialect": "vllm-omni", "voice": voice}),
+}
+CREATES = {
+    "moshi": moshi_server.create,
+    "personaplex": personaplex_server.create,
+    "freeze-omni": freeze_omni.create,
+    "minicpm-o-realtime": minicpm_o.create,
 }
 REQUEST = OpenRequest(1, "0123456789abcdef0123")
 
@@ -57,3 +64,22 @@ def test_an_address_where_nobody_listens_is_a_transport_error(protocol, voice_fi
     result = asyncio.run(run_session(system, REQUEST, _question(), 24_000, StreamPlan(0.1), PATIENT))
     assert result.outcome is Outcome.TRANSPORT_ERROR
     assert "no connection" in result.reason
+
+
+@pytest.mark.parametrize("protocol", ["moshi", "personaplex", "freeze-omni", "minicpm-o-realtime"])
+@pytest.mark.parametrize(
+    ("settings", "asked"), [({}, ssl.CERT_REQUIRED), ({"verify_certificate": False}, ssl.CERT_NONE)]
+)
+def test_a_certificate_that_a_server_made_itself_is_taken_only_where_the_card_says_so(
+    protocol, settings, asked, monkeypatch
+):
+    contexts = []
+
+    async def connect(url, **options):
+        contexts.append(options["ssl"])
+        raise OSError("nobody there")
+
+    monkeypatch.setattr("websockets.asyncio.client.connect", connect)
+    system = CREATES[protocol]({"url": "https://127.0.0.1:9", **settings})
+    asyncio.run(run_session(system, REQUEST, _question(), 24_000, StreamPlan(0.1), PATIENT))
+    assert [context.verify_mode for context in contexts] == [asked]
