@@ -84,13 +84,15 @@ def end_runs_of_dead_processes(instance: dg.DagsterInstance) -> int:
 class Outcome:
     """How one run ended: its id in the Dagster UI, and of the first step that failed, what it said.
 
-    ``unfinished`` counts items that failed or were lost: the run stands, and the next one tries them again.
+    ``unfinished`` counts items that failed or were lost: the run stands, and the next one tries them again. ``damaged``
+    are files of ledgers whose work was done again for that.
     """
 
     success: bool
     run_id: str
     error: str = ""
     unfinished: int = 0
+    damaged: tuple[str, ...] = ()
 
 
 def execute(
@@ -128,7 +130,8 @@ def execute(
     result = execute_run(InMemoryJob(subset), run, instance)
     if _was_interrupted(result):
         raise KeyboardInterrupt
-    return Outcome(result.success, run.run_id, "" if result.success else _first_error(result), sum(_unfinished(result)))
+    error = "" if result.success else _first_error(result)
+    return Outcome(result.success, run.run_id, error, sum(_unfinished(result)), tuple(_damaged(result)))
 
 
 def _was_interrupted(result: JobExecutionResult) -> bool:
@@ -143,6 +146,13 @@ def _unfinished(result: JobExecutionResult) -> Iterator[int]:
         counts = {name: number.value for name, number in told if isinstance(number.value, int)}
         # A task that failed stands among the lost rollouts too.
         yield max(counts.get("failed", 0), sum(count for name, count in counts.items() if name in lost))
+
+
+def _damaged(result: JobExecutionResult) -> Iterator[str]:
+    for event in result.get_asset_materialization_events():
+        told = event.materialization.metadata.get("damaged_ledger_files")
+        if told is not None:
+            yield str(told.value)
 
 
 def _first_error(result: JobExecutionResult) -> str:

@@ -149,6 +149,7 @@ def run_benchmark(
         parts += [graph.system_part(name, chosen.tracks) for name in chosen.cards]
         parts.append(graph.summary_part(chosen.tracks, sorted(chosen.every_card)))
         failed: list[str] = []
+        damaged: list[str] = []
         lost: list[str] = []
         with local_run.instance_of(root, data) as instance, progress_bars():
             local_run.end_runs_of_dead_processes(instance)
@@ -172,6 +173,7 @@ def run_benchmark(
                 timing.parts_s[part.label] = time.perf_counter() - began
                 if not console.is_terminal:
                     console.print(f"{part.label}: {timing.parts_s[part.label]:.0f} s", highlight=False)
+                damaged += outcome.damaged
                 if outcome.success and outcome.unfinished:
                     # Not noted as done: what failed or was lost is tried again by the next run.
                     lost.append(f"{part.label}: {outcome.unfinished}{_why_lost(chosen, part)}")
@@ -186,6 +188,11 @@ def run_benchmark(
     seconds = time.perf_counter() - started
     index = chosen.workspace.report_folder / "index.html"
     console.print(budget(timing, seconds, progress.engine_clock.spent_s), highlight=False)
+    if damaged:
+        error_console.print(
+            f"[yellow]damaged in the store:[/] {', '.join(damaged)}. That work was done again; they may be deleted.",
+            highlight=False,
+        )
     if lost:
         told = "; ".join(lost)
         error_console.print(

@@ -202,3 +202,15 @@ def test_a_system_that_fails_is_named_and_tried_again(checkout, first):
     checkout.card("broken", "duplex_bench.systems.adapters.never_speak:create")
     assert checkout.run(*checkout.benchmark("broken")).returncode == 0
     assert set(checkout.table("rollouts", "broken")["outcome"]) == {"completed"}
+
+
+@pytest.mark.slow
+def test_a_changed_ledger_is_told_and_its_work_done_again(checkout, first):
+    before = checkout.table("activity", "one")
+    segment = next((checkout.store / "ledger/multiparty/activity/one").glob("*.jsonl"))
+    segment.write_bytes(segment.read_bytes().replace(b'"ok"', b'"OK"', 1))
+    key = segment.relative_to(checkout.store)
+    done = checkout.run(*checkout.benchmark("one"), "--again")
+    assert done.returncode == 0, done.stderr
+    assert f"damaged in the store: {key}. That work was done again" in " ".join(done.stderr.split())
+    assert checkout.table("activity", "one").equals(before)
