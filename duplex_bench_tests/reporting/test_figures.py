@@ -70,3 +70,18 @@ def test_importing_reporting_loads_no_heavy_library():
     code = f"import sys, duplex_bench.reporting.site; print([m for m in {heavy} if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+@pytest.mark.parametrize(("least", "hollow"), [(10, True), (1, False)])
+def test_a_bin_of_few_pauses_has_a_hollow_mark_and_the_caption_says_so(report_inputs, monkeypatch, least, hollow):
+    from duplex_bench.reporting.figures import draw, outcomes
+
+    for module in (draw, outcomes):
+        monkeypatch.setattr(module, "LEAST_PER_BIN", least)
+    tables, systems = report_inputs.tracks[1], report_inputs.systems
+    figure = next(one for one in draw_figures(tables, systems) if one.id == "conversation-takeover-by-length")
+    assert ("Hollow: fewer than 10" in figure.caption) is hollow
+    shares = outcomes.takeover_by_length(tables, [one for one in systems if one.family != "bound"])
+    marks = [line for line in shares.make().axes[0].lines if line.get_marker() not in ("None", "")]
+    assert marks
+    assert {line.get_markerfacecolor() == "none" for line in marks} == {hollow}

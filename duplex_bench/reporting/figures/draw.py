@@ -13,6 +13,7 @@ from duplex_bench.reporting.figures.intervals import dot_intervals
 from duplex_bench.reporting.figures.multiparty import Sketch, sketches
 from duplex_bench.reporting.figures.outcomes import pause_shares, takeover_by_length
 from duplex_bench.reporting.inputs import POOLED, SystemInfo, TrackTables
+from duplex_bench.reporting.tables.conversation_pauses import LEAST_PER_BIN
 from duplex_bench.storage.digests import canonical_json
 
 if TYPE_CHECKING:
@@ -122,7 +123,12 @@ def plans(tables: TrackTables, systems: Sequence[SystemInfo]) -> list[Plan]:
                     "conversation-takeover-by-length",
                     "Takeover against pause length",
                     f"Share of pauses taken over, by pause length, n = {by_length.n} rollouts; bins of equal counts, "
-                    "Wilson 95 % intervals over the pauses of a bin. Grey: the other systems.",
+                    "Wilson 95 % intervals over the pauses of a bin. Grey: the other systems."
+                    + (
+                        f" Hollow: fewer than {LEAST_PER_BIN} rollouts, where P2 has no bin."
+                        if by_length.has_few
+                        else ""
+                    ),
                     by_length.make,
                 )
             )

@@ -12,6 +12,7 @@ from duplex_bench.records.items import Reference
 from duplex_bench.reporting.figures.direct import Part, stacked_bars, wrapped
 from duplex_bench.reporting.figures.intervals import MARKERS, PALETTE
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
+from duplex_bench.reporting.tables.conversation_pauses import LEAST_PER_BIN
 from duplex_bench.statistics import wilson_interval
 from duplex_bench.storage.serial import from_json
 
@@ -30,15 +31,20 @@ SHARES = (
     ("pause_no_audio", Part("no audio", "#CBD3DC", dark_text=True)),
 )
 _BINS = 5
-_LEAST_PER_BIN = 4
+# Where a bin holds fewer than LEAST_PER_BIN its mark is hollow: a small run shows its direction and no more (ours).
+_LEAST_PAUSES_PER_BIN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """A figure to draw and the number of rollouts in it."""
+    """A figure to draw and the number of rollouts in it.
+
+    ``has_few`` says that some bin holds fewer rollouts than the paper gives a rate for.
+    """
 
     n: int
     make: Callable[[], "Figure"]
+    has_few: bool = False
 
 
 def pause_shares(tables: TrackTables, systems: Sequence[SystemInfo]) -> Shares | None:
@@ -74,7 +80,7 @@ def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sh
     scored = tables.measurements.filter((pl.col("metric") == "pause_takeover") & pl.col("value").is_not_null())
     rows = scored.join(lengths, on=["item_id", "window_id"], how="inner")
     pauses = rows.select("item_id", "window_id", "pause_s").unique()
-    bins = min(_BINS, pauses.height // _LEAST_PER_BIN)
+    bins = min(_BINS, pauses.height // _LEAST_PAUSES_PER_BIN)
     if bins < 2:
         return None
     edges = np.unique(np.quantile(pauses["pause_s"].to_numpy(), np.linspace(0, 1, bins + 1)))
@@ -95,11 +101,15 @@ def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sh
                 axes.set_visible(False)
                 continue
             for other in shown:
-                x, y, _, _ = lines[other.name]
+                x, y, _, _, _ = lines[other.name]
                 axes.plot(x, y, color="#7a8694", linewidth=0.7, alpha=0.5)
-            x, y, low, high = lines[shown[place].name]
+            x, y, low, high, n = lines[shown[place].name]
             axes.vlines(x, low, high, color=PALETTE[0], linewidth=1.2)
-            axes.plot(x, y, color=PALETTE[0], marker=MARKERS[0], markersize=3.5)
+            axes.plot(x, y, color=PALETTE[0])
+            for chosen, inside in ((n >= LEAST_PER_BIN, PALETTE[0]), (n < LEAST_PER_BIN, "none")):
+                if chosen.any():
+                    axes.plot(x[chosen], y[chosen], color=PALETTE[0], marker=MARKERS[0], markersize=3.5,
+                              markerfacecolor=inside, linestyle="none")  # fmt: skip
             axes.set_title(wrapped(shown[place].title, 20), fontsize=8)
             axes.set_ylim(-0.05, 1.05)
             axes.set_yticks([0, 0.5, 1])
@@ -112,11 +122,11 @@ def takeover_by_length(tables: TrackTables, systems: Sequence[SystemInfo]) -> Sh
                 axes.set_ylabel("share taken over", fontsize=8)
         return figure
 
-    return Shares(rows.height, make)
+    return Shares(rows.height, make, any((line[4] < LEAST_PER_BIN).any() for line in lines.values()))
 
 
-def _line(rows: pl.DataFrame, edges: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-    """Median length, share, and Wilson bounds of each bin that holds a pause: four arrays (k,)."""
+def _line(rows: pl.DataFrame, edges: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Median length, share, Wilson bounds and count of each bin that holds a pause: five arrays (k,)."""
     ordered = rows.sort("item_id", "window_id")
     length, value = ordered["pause_s"].to_numpy(), ordered["value"].to_numpy()
     slot = np.clip(np.searchsorted(edges, length, side="right") - 1, 0, len(edges) - 2)
@@ -125,9 +135,9 @@ def _line(rows: pl.DataFrame, edges: Floats) -> tuple[Floats, Floats, Floats, Fl
         inside = value[slot == index]
         if len(inside):
             low, high = wilson_interval(round(float(inside.sum())), len(inside))
-            points.append((float(np.median(length[slot == index])), float(inside.mean()), low, high))
+            points.append((float(np.median(length[slot == index])), float(inside.mean()), low, high, len(inside)))
     columns = np.array(points, dtype=np.float64).T
-    return columns[0], columns[1], columns[2], columns[3]
+    return columns[0], columns[1], columns[2], columns[3], columns[4]
 
 
 def pause_lengths(tables: TrackTables) -> pl.DataFrame:
