@@ -84,6 +84,9 @@ def _why(profile: Profile, track: Track, metric: str, protocols: set[str]) -> st
 def card_facts(card: SystemCard) -> dict[str, str]:
     """A card's fields for reading: what the page does not show anyway, and what is not the default."""
     plain = card.model_dump(mode="json", exclude_defaults=True)
+    if "environment" in plain:
+        # As the card has it: where this machine keeps its folders tells a reader nothing, and is the same nowhere else.
+        plain["environment"] |= plain["environment"].pop("as_written", {})
     return {
         name: _text(value) for name, value in plain.items() if name not in _SHOWN_APART and value not in ("", {}, [])
     }

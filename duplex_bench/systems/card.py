@@ -36,6 +36,8 @@ class Environment(BaseModel):
         python_path: Further folders for the worker's import path, relative to the card's file.
         lock: Requirements with exact versions, relative to the card's file; its text is part of what is executed.
         lock_sha256: Of that text; filled in when the card is read.
+        as_written: ``interpreter``, ``python_path`` and ``command`` as the card has them; filled in when the card is
+            read, since the paths themselves are then those of this machine.
         memory_limit_gb: The most memory (10^9 bytes of private data) that the worker may ask for.
         start_timeout_s: From its start until it serves, loading of weights included (ours).
         open_timeout_s: The most that opening or closing a session may take (ours).
@@ -52,6 +54,7 @@ class Environment(BaseModel):
     python_path: tuple[str, ...] = ()
     lock: str | None = None
     lock_sha256: str | None = Field(default=None, pattern=r"^[0-9a-f]{64}$")
+    as_written: dict[str, str | tuple[str, ...]] = Field(default_factory=dict)
     memory_limit_gb: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     start_timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
     open_timeout_s: float = Field(default=600.0, gt=0, allow_inf_nan=False)
@@ -86,16 +89,18 @@ class Environment(BaseModel):
         return self.kind == "python" and self.interpreter is None
 
     def execution_subset(self) -> dict[str, Any]:
-        """What of it decides what runs: with a lock its text, wherever the environment lies on this machine."""
+        """What of it decides what runs: with a lock its text. Paths are as the card has them, seen from its file: work
+        that was paid for is found again wherever card and data lie, on another machine or put back from a backup.
+        """
         subset: dict[str, Any] = {
             "kind": self.kind,
-            "interpreter": None if self.lock else self.interpreter,
-            "python_path": list(self.python_path),
+            "interpreter": None if self.lock else self.as_written.get("interpreter", self.interpreter),
+            "python_path": list(self.as_written.get("python_path", self.python_path)),
             "lock": self.lock_sha256 or self.lock,
         }
         # Named only where they are used, so that keys of runs made before these kinds existed stay.
         if self.command:
-            subset["command"] = list(self.command)
+            subset["command"] = list(self.as_written.get("command", self.command))
         if self.image:
             subset["image"] = self.image
         return subset
@@ -221,8 +226,11 @@ def resolved(card: SystemCard, folder: Path) -> SystemCard:
     environment = card.environment
     if environment.kind == "none":
         return card
+    written = {"interpreter": environment.interpreter, "python_path": environment.python_path}
+    written |= {"command": environment.command}
     update: dict[str, Any] = {
-        "python_path": tuple(str(folder / Path(entry).expanduser()) for entry in environment.python_path)
+        "as_written": {key: value for key, value in written.items() if value},
+        "python_path": tuple(str(folder / Path(entry).expanduser()) for entry in environment.python_path),
     }
     # A bare command is looked up on PATH, as a shell would.
     if environment.interpreter is not None and "/" in environment.interpreter:

@@ -10,7 +10,7 @@ from duplex_bench.reporting.inputs import TrackTables
 from duplex_bench.stages import report_context
 from duplex_bench.stages.report import track_tables
 from duplex_bench.stages.stored_run import required, systems_with
-from duplex_bench.systems.card import SystemCard
+from duplex_bench.systems.card import Environment, SystemCard, resolved
 
 pytestmark = pytest.mark.unit
 
@@ -93,6 +93,15 @@ def test_recall_that_is_on_but_gave_nothing_is_told_otherwise(run, small_workspa
     assert {why for name, why in found.items() if name.startswith("recall")} == {
         "no conversation of this run gave a recall point"
     }
+
+
+def test_card_facts_name_paths_as_the_card_does(tmp_path):
+    environment = Environment(kind="python", interpreter="../env/bin/python", python_path=(".",))
+    card = resolved(policy("planted", "a.b:c").model_copy(update={"environment": environment}), tmp_path)
+    told = report_context.card_facts(card)["environment"]
+    assert "../env/bin/python" in told
+    assert str(tmp_path) not in told
+    assert "as written" not in told.replace("_", " ")
 
 
 def test_card_facts_leave_out_defaults_and_read_as_text():

@@ -105,3 +105,22 @@ def test_paths_of_an_environment_are_seen_from_the_card(tmp_path):
     assert card.environment.python_path == (str(tmp_path / "adapters"),)
     bare = SystemCard(**{**CARD, "environment": {"kind": "python", "interpreter": "python3"}})
     assert resolved(bare, tmp_path).environment.interpreter == "python3"
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"kind": "python", "interpreter": "../env/bin/python", "python_path": ["."]},
+        {"kind": "command", "command": ["node", "{card_folder}/mine.mjs"]},
+    ],
+)
+def test_a_card_that_was_moved_with_its_data_asks_for_no_rollout_again(tmp_path, environment):
+    card = SystemCard(**{**CARD, "environment": environment})
+    here, there = (resolved(card, tmp_path / place) for place in ("here", "there"))
+    assert here.environment != there.environment
+    assert here.execution_digest() == there.execution_digest() == card.execution_digest()
+    # Tables keep a card as JSON.
+    kept = SystemCard.model_validate_json(here.model_dump_json())
+    assert (kept, kept.execution_digest()) == (here, card.execution_digest())
+    other = SystemCard(**{**CARD, "environment": {**environment, "python_path": ["other"]}})
+    assert resolved(other, tmp_path).execution_digest() != card.execution_digest()
