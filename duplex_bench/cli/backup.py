@@ -66,9 +66,9 @@ def _say_tables(store: ObjectStore) -> int:
 def _told(done: str, manifest: Manifest, folder: Path) -> None:
     size = sum(file.size for file in manifest.files.values())
     # A run that was logged in SQLite has a file of its own: a hundred names say less than their number.
-    kept = sorted(name for name in manifest.databases if not name.startswith(_RUN_LOGS))
-    logs = len(manifest.databases) - len(kept)
-    databases = ", ".join([*kept, *([f"logs of {logs} runs"] if logs else [])]) or "no database"
+    of_runs = {name for name in manifest.databases if name.startswith(_RUN_LOGS) and not name.endswith("/index.db")}
+    kept = sorted(set(manifest.databases) - of_runs)
+    databases = ", ".join([*kept, *([f"logs of {len(of_runs)} runs"] if of_runs else [])]) or "no database"
     console.print(
         f"{done}: {len(manifest.files)} files, {size / 1e6:.1f} MB, {databases}; of duplex_bench {manifest.version}, "
         f"{manifest.made_at}, in {folder}",

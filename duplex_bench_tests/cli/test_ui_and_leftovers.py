@@ -63,7 +63,8 @@ def test_a_report_of_another_limit_names_what_there_is(tmp_path):
 
 def test_a_backup_counts_the_logs_of_runs_instead_of_naming_each(tmp_path, capsys):
     logs = {f"dagster/history/runs/{number}.db": "sqlite" for number in range(40)}
-    told = Manifest(databases={"dagster/history/runs.db": "sqlite", **logs}, version="0.1.0", made_at="now")
+    of_all = {f"dagster/history/{name}.db": "sqlite" for name in ("runs", "runs/index")}
+    told = Manifest(databases={**of_all, **logs}, version="0.1.0", made_at="now")
     backup._told("backed up", told, tmp_path)
     said = " ".join(capsys.readouterr().out.split())
-    assert "0 files, 0.0 MB, dagster/history/runs.db, logs of 40 runs; of duplex_bench 0.1.0, now" in said
+    assert "0 files, 0.0 MB, dagster/history/runs.db, dagster/history/runs/index.db, logs of 40 runs; of duplex_bench 0.1.0, now" in said
