@@ -118,3 +118,14 @@ def test_a_recording_has_no_public_page(loaded, tmp_path):
     with pytest.raises(ReportInputError, match="both sides"):
         build_recording_page(public, "cascade-300ms", (), pl.DataFrame(), tmp_path / "page")
     assert not (tmp_path / "page").exists()
+
+
+def test_a_card_of_ones_own_tells_the_public_nothing_of_this_machine(loaded, tmp_path):
+    told = "kind python, interpreter /home/somebody/env/bin/python, python_path ."
+    mine = dataclasses.replace(loaded.systems[0], card={"environment": told})
+    inputs = dataclasses.replace(loaded, systems=(mine, *loaded.systems[1:]))
+    public = dataclasses.replace(inputs, settings=SiteSettings(build="public"))
+    text = everything(build_site(public, tmp_path / "public").parent)
+    assert "somebody" not in text
+    assert "python_path ." in text
+    assert "/home/somebody/env" in everything(build_site(inputs, tmp_path / "local").parent)

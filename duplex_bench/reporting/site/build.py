@@ -39,6 +39,7 @@ from duplex_bench.reporting.tables import (
     write_tables,
 )
 from duplex_bench.reporting.tables.row_order import in_row_order
+from duplex_bench.reporting.withholding import placeless
 
 _ASSETS = ("site.css", "player.css", "site.js", "items.js", "player.js", "recording.js", "figures.js")
 _PLOTLY = "plotly.min.js"
@@ -139,7 +140,9 @@ def _stored_tables(inputs: ReportInputs) -> list[Table]:
 
 
 def _withheld(inputs: ReportInputs) -> ReportInputs:
-    """Inputs whose scores and verdicts hold no words of people; items stay whole, and their pages leave words out."""
+    """Inputs whose scores and verdicts hold no words of people, and cards no places of this machine; items stay whole,
+    and their pages leave words out.
+    """
     tracks = tuple(
         replace(
             track,
@@ -149,7 +152,8 @@ def _withheld(inputs: ReportInputs) -> ReportInputs:
         )
         for track in inputs.tracks
     )
-    return replace(inputs, tracks=tracks)
+    systems = tuple(replace(system, card=placeless(system.card)) for system in inputs.systems)
+    return replace(inputs, tracks=tracks, systems=systems)
 
 
 def _by_id(tables: Sequence[Table]) -> dict[str, Table]:
