@@ -34,6 +34,7 @@ from duplex_bench.rollout.listener import Listener, RolloutResult, as_data, chec
 from duplex_bench.rollout.pacing import Lateness, PacingRule, idle_timer, violation, wait_until
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.playback import Samples
+from duplex_bench.rollout.session_loop import SessionLoop
 from duplex_bench.rollout.virtual_time import VirtualTimeLoop
 
 # A longer break within a response because audio came late is the connection's or the server's, and no pause of the
@@ -90,13 +91,18 @@ def run(
     *,
     wait_s: float = 0.0,
     after: Samples | None = None,
+    sessions: SessionLoop | None = None,
 ) -> RolloutResult:
-    """``run_session`` in a loop of its own, after ``wait_s``; on virtual time if the system allows it."""
+    """``run_session`` after ``wait_s``: on virtual time if the system allows it, else in ``sessions`` beside others, or
+    in a loop of its own.
+    """
 
     async def waited() -> RolloutResult:
         await wait_until(asyncio.get_running_loop().time() + wait_s)
         return await run_session(system, request, live, stream_rate_hz, plan, settings, after=after)
 
+    if sessions is not None and not system.virtual_time:
+        return sessions.run(waited())
     factory = VirtualTimeLoop if system.virtual_time else None
     with asyncio.Runner(loop_factory=factory) as runner:
         return runner.run(waited())

@@ -21,6 +21,7 @@ from duplex_bench.rollout.frame_stepped import DRIVER_VERSION, run
 from duplex_bench.rollout.listener import RolloutResult
 from duplex_bench.rollout.outputs import DeclaredLatency
 from duplex_bench.rollout.plan import StreamPlan
+from duplex_bench.rollout.session_loop import SessionLoop
 from duplex_bench.storage.blobs import BlobStore, from_pcm16, to_pcm16
 from duplex_bench.storage.digests import canonical_json, digest_value, seed_from, stimulus_digest
 from duplex_bench.storage.secrets import redacted
@@ -118,6 +119,7 @@ def run_item(
     repeat: int = 0,
     latency: DeclaredLatency | None = None,
     max_attempts: int = MAX_ATTEMPTS,
+    sessions: SessionLoop | None = None,
 ) -> RolloutRecord:
     """Run ``system`` on ``stimulus`` and store what was heard and what happened.
 
@@ -135,6 +137,7 @@ def run_item(
         repeat: 0 for the first rollout; changes the seed.
         latency: Declared latency of a frame-stepped system, see ``DeclaredLatency``.
         max_attempts: At least 1.
+        sessions: Where a ``PushSystem``'s session runs beside those of other threads; alone if None.
 
     Returns:
         The record of the last attempt; every attempt's cost is in it.
@@ -156,7 +159,7 @@ def run_item(
     earlier: list[dict[str, Any]] = []
     while True:
         attempts += 1
-        result = _attempt(system, request, live, after, plan, latency, wait_s)
+        result = _attempt(system, request, live, after, plan, latency, wait_s, sessions)
         compute_s += result.compute_s
         result.events.extend(earlier)
         if result.outcome not in RETRIED_OUTCOMES or attempts == max_attempts:
@@ -202,9 +205,10 @@ def _attempt(
     plan: StreamPlan,
     latency: DeclaredLatency | None,
     wait_s: float,
+    sessions: SessionLoop | None,
 ) -> RolloutResult:
     if isinstance(system, PushSystem):
-        return realtime.run(system, request, live, STREAM_RATE_HZ, plan, wait_s=wait_s, after=after)
+        return realtime.run(system, request, live, STREAM_RATE_HZ, plan, wait_s=wait_s, after=after, sessions=sessions)
     return run(system, request, live, STREAM_RATE_HZ, plan, latency=latency, after=after)
 
 

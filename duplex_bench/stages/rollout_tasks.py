@@ -18,6 +18,7 @@ from duplex_bench.records.outcome import RETRIED_OUTCOMES
 from duplex_bench.records.transcripts import Activity, Transcript
 from duplex_bench.rollout.plan import StreamPlan
 from duplex_bench.rollout.record import run_item
+from duplex_bench.rollout.session_loop import SessionLoop
 from duplex_bench.speech import engines
 from duplex_bench.stages.profile import SpeechSettings
 from duplex_bench.storage.blobs import BlobStore, from_pcm16
@@ -63,8 +64,10 @@ def run_rollout(data: str, card: str, name: str, task: RolloutTask) -> str:
     return run_on(_system(data, card), data, name, task)
 
 
-def run_on(system: System | PushSystem, data: str, name: str, task: RolloutTask) -> str:
-    """``run_rollout`` on a system that is open already."""
+def run_on(
+    system: System | PushSystem, data: str, name: str, task: RolloutTask, sessions: SessionLoop | None = None
+) -> str:
+    """``run_rollout`` on a system that is open already; its session runs in ``sessions``, if given."""
     stimulus = from_json(Stimulus, task.stimulus)
     record = run_item(
         system,
@@ -75,6 +78,7 @@ def run_on(system: System | PushSystem, data: str, name: str, task: RolloutTask)
         plan=task.plan,
         repeat=task.repeat,
         max_attempts=task.attempts,
+        sessions=sessions,
     )
     return to_json(record)
 

@@ -21,7 +21,8 @@ from duplex_bench.stages.pool import pool
 from duplex_bench.stages.result import StageResult
 from duplex_bench.stages.rollout_costs import paid_sessions
 from duplex_bench.stages.rollout_tasks import RolloutTask
-from duplex_bench.stages.work import Task, WorkDone, resume
+from duplex_bench.stages.shared_sessions import SharedSessions, shares_a_loop
+from duplex_bench.stages.work import IN_FLIGHT_PER_RUN, Task, WorkDone, resume
 from duplex_bench.stages.worker_rollouts import WorkerRollouts
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.blobs import BlobStore
@@ -156,14 +157,20 @@ def _resumed(
         tasks,
         final=rollout_tasks.is_final,
         details=partial(_told_of, workspace.blobs, track, card),
+        in_flight=max(IN_FLIGHT_PER_RUN, card.max_inflight),
     )
     if card.environment.kind != "none":
         # The work is done in the workers: here a thread each drives them.
         with WorkerRollouts(workspace.data, card, launch) as workers, ThreadPoolExecutor(card.max_inflight) as threads:
             return resumed(workers.run, threads)
+    if shares_a_loop(card):
+        # A thread each prepares and stores items; the sessions themselves are all in one loop beside them.
+        with ThreadPoolExecutor(card.max_inflight) as threads, SharedSessions(workspace.data, card) as sessions:
+            return resumed(sessions.run, threads)
     return resumed(
         rollout_tasks.run_rollout,
-        # A realtime session waits nearly all of its time: there are as many as its vendor allows, a process each.
+        # What else a realtime session does is not known (an adapter of the user's own, an engine behind it): there are
+        # as many as the card allows, a process each.
         pool(card.max_inflight if card.driver == "realtime" else workspace.profile.processes),
         (str(workspace.data), card.model_dump_json(), card.name),
     )

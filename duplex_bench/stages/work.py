@@ -65,6 +65,7 @@ def resume(
     final: Callable[[str], bool] = bool,
     intact: Callable[[Sequence[str]], Collection[str]] | None = None,
     details: Details | None = None,
+    in_flight: int = IN_FLIGHT_PER_RUN,
 ) -> WorkDone:
     """Run ``function(*common, argument) -> JSON`` for every task whose key has no finished record.
 
@@ -86,6 +87,7 @@ def resume(
         final: whether a payload is kept for good.
         intact: those of finished payloads whose data is still stored; others are made again. Default: all.
         details: what logs and metrics are told of an item beside its outcome and time.
+        in_flight: how many items the executor is handed at a time.
 
     Raises:
         LeaseLostError: this run gave no sign of life for so long that another took over.
@@ -98,7 +100,7 @@ def resume(
     with ledger.leased(lambda holder: progress.tell(progress.Progress(f"{stage}: waits for {holder}", 0, 0))) as lease:
         # What another run finished while this one waited is not done again.
         waiting = _split(ledger, tasks, intact, done)
-        _compute(ledger, stage, waiting, function, executor, common, final, done, lease.check, details)
+        _compute(ledger, stage, waiting, function, executor, common, final, done, lease.check, details, in_flight)
     # In the order of the tasks, not in that in which they happened to end: tables are made of it.
     done.payloads = {task.key: done.payloads[task.key] for task in tasks if task.key in done.payloads}
     return done
@@ -136,13 +138,15 @@ def _compute(
     done: WorkDone,
     still_ours: Callable[[], None],
     details: Details | None,
+    in_flight: int,
 ) -> None:
     total = len(done.reused) + len(waiting)
     _tell(stage, done, total)
     began_s = time.perf_counter()
     try:
         with progress.engine_clock.running():
-            for task, payload, error, took_s in _run(waiting, function, executor, common, ledger.flush, still_ours):
+            ended = _run(waiting, function, executor, common, ledger.flush, still_ours, in_flight)
+            for task, payload, error, took_s in ended:
                 if error:
                     done.failed[task.key] = error
                     ledger.add(LedgerRecord(task.key, task.item_id, "failed", error=error))
@@ -175,6 +179,7 @@ def _run(
     common: tuple[object, ...],
     while_waiting: Callable[[], None],
     still_ours: Callable[[], None],
+    in_flight: int,
 ) -> Iterator[tuple[Task, str, str, float]]:
     """Each task with its payload or error, and the seconds since it was handed over."""
     if executor is None:
@@ -193,7 +198,7 @@ def _run(
         while True:
             still_ours()
             # Only a few items are handed over at a time, so that an interrupt waits for those and no more.
-            for waiting in itertools.islice(queue, IN_FLIGHT_PER_RUN - len(running)):
+            for waiting in itertools.islice(queue, in_flight - len(running)):
                 running[executor.submit(function, *common, waiting.argument)] = (waiting, time.perf_counter())
             if not running:
                 return
