@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass
 from duplex_bench.stages import progress
 from duplex_bench.storage.object_store import ObjectStore
 
-# Both (ours).
+# All (ours).
 PULSE_EVERY_S = 5.0
 LOG_EVERY_S = 30.0
 LOOK_EVERY_S = 15.0
+LAST_WORD_S = 1.0
 _FOLDER = "runs"
 _beating: set[str] = set()
 _given_up: dict[str, Callable[[], bool]] = {}
@@ -106,13 +107,13 @@ class _Told:
 
 
 def _beat(store: ObjectStore, run_id: str, told: _Told, ended: threading.Event) -> None:
-    beat, looked_at_s, given_up = 0, time.monotonic(), _given_up.get(run_id)
+    beat, looked_at_s, given_up = 0, time.monotonic() - LOOK_EVERY_S, _given_up.get(run_id)
     while not ended.wait(PULSE_EVERY_S if beat else 0.0):
         beat += 1
         if given_up is not None and time.monotonic() - looked_at_s >= LOOK_EVERY_S:
             looked_at_s = time.monotonic()
             # A run that says its own last word is done here at once.
-            if given_up() and not ended.wait(PULSE_EVERY_S):
+            if given_up() and not ended.wait(LAST_WORD_S):
                 _leave(store, run_id)
         now = told.latest
         pulse = Pulse(run_id, beat, now.stage, now.done, now.total, now.failed, socket.gethostname(), os.getpid())

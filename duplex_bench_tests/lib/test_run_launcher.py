@@ -112,18 +112,22 @@ from duplex_bench.lib.run_process import ended_elsewhere
 from duplex_bench.stages import pulse
 from duplex_bench.storage.object_store import FolderStore
 
-pulse.PULSE_EVERY_S = pulse.LOOK_EVERY_S = 0.05
+pulse.PULSE_EVERY_S = pulse.LOOK_EVERY_S = pulse.LAST_WORD_S = 0.05
 store, how = FolderStore(Path(sys.argv[1])), sys.argv[2]
 with dg.DagsterInstance.ephemeral() as instance:
     run = create_run_for_test(instance, status=dg.DagsterRunStatus.STARTED)
     pulse.end_if(run.run_id, lambda: ended_elsewhere(instance, run.run_id))
+    if how == "before its first beat":
+        pulse.LOOK_EVERY_S = 300.0
+        instance.report_run_failed(run)
+        print("lives", flush=True)
     with pulse.beating(store, run.run_id, print):
         while (seen := pulse.read_pulse(store, run.run_id)) is None or seen.beat < 5:
             pass
         print("lives", flush=True)
         if how == "here":
             # However busy the machine is, the rest of this block is quicker than that.
-            pulse.PULSE_EVERY_S = 300.0
+            pulse.LAST_WORD_S = 300.0
         instance.report_run_failed(run)
         if how == "elsewhere":
             # For ever, were it not ended.
@@ -132,12 +136,15 @@ print("its own last word", flush=True)
 """
 
 
-@pytest.mark.parametrize(("how", "code", "last"), [("elsewhere", 1, "lives"), ("here", 0, "its own last word")])
+@pytest.mark.parametrize(
+    ("how", "code", "last"),
+    [("elsewhere", 1, "lives"), ("before its first beat", 1, "lives"), ("here", 0, "its own last word")],
+)
 def test_a_process_whose_run_was_ended_elsewhere_leaves_it_and_no_pulse(tmp_path, how, code, last):
     command = [sys.executable, "-c", RUN_THAT_IS_STOPPED, str(tmp_path), how]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout.split("\n")[-2]) == (code, last), ended.stderr
-    assert ("was ended elsewhere" in ended.stderr) is (how == "elsewhere")
+    assert ("was ended elsewhere" in ended.stderr) is (how != "here")
     assert pulse.pulses(FolderStore(tmp_path)) == []
 
 
