@@ -1,5 +1,6 @@
 """``duplex-bench plan``: what a run would do, before it does it."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from rich.table import Table
 
 from duplex_bench.cli.console import console
 from duplex_bench.cli.run import Chosen, choose
-from duplex_bench.stages.planning import Estimate, detectable_difference, estimate
+from duplex_bench.stages.planning import Estimate, detectable_difference, estimate, wall_s
 from duplex_bench.stages.text_costs import spent_usd, text_costs
 from duplex_bench.systems.adapters.prices import usd_per_minute, usd_per_text_item
 
@@ -16,14 +17,17 @@ def show_plan(
     root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
 ) -> None:
     """Items, audio, what is cached, time and cost as a range, and the smallest difference that could be seen."""
-    chosen = choose(root, data, profile, track, systems, limit)
-    total_low = total_high = 0.0
+    chosen = choose(root, data, profile, track, systems, limit, is_plan=True)
+    processes = chosen.workspace.profile.processes or os.cpu_count() or 1
+    total_low = total_high = wall_low = wall_high = 0.0
     for name in chosen.tracks:
-        table = Table("system", "items", "cached", "to run", "audio min", "compute min", title=f"{profile}: {name}")
+        table = Table("system", "rollouts", "cached", "to run", "audio min", "compute min", title=f"{profile}: {name}")
         for system, card in chosen.cards.items():
             found: Estimate = estimate(chosen.workspace, name, card)
             total_low += found.compute_low_s
             total_high += found.compute_high_s
+            low, high = wall_s(found, card, processes)
+            wall_low, wall_high = wall_low + low, wall_high + high
             table.add_row(
                 system,
                 str(found.items),
@@ -37,6 +41,12 @@ def show_plan(
     for line in _text_models(chosen):
         console.print(line, highlight=False)
     console.print(f"compute in all: {total_low / 60:.1f} to {total_high / 60:.1f} minutes of one core", highlight=False)
+    console.print(
+        f"by the clock: {wall_low / 60:.1f} to {wall_high / 60:.1f} minutes, one system after another, {processes} "
+        "processes, sessions in real time as many at once as their cards allow; judges that are asked not counted",
+        highlight=False,
+        soft_wrap=True,
+    )
     for name in chosen.tracks:
         console.print(detectable_difference(chosen.workspace, name), highlight=False)
 

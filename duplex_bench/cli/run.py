@@ -70,9 +70,16 @@ def by_default(workspace: Workspace, cards: Mapping[str, SystemCard]) -> tuple[s
 
 
 def choose(
-    root: Path, data: Path, profile: str, track: str, systems: Sequence[str], limit: int | None = None
+    root: Path,
+    data: Path,
+    profile: str,
+    track: str,
+    systems: Sequence[str],
+    limit: int | None = None,
+    *,
+    is_plan: bool = False,
 ) -> Chosen:
-    """Profile, tracks and systems by name.
+    """Profile, tracks and systems by name; for a plan also those that could not run here as it is, if they are named.
 
     Raises:
         ValueError: a name that is not known; the message lists those that are.
@@ -86,6 +93,13 @@ def choose(
     if unknown:
         raise ValueError(unknown_system(unknown[0], cards, workspace.systems_folder))
     lacking = {name: missing for name in wanted if (missing := missing_env(cards[name], os.environ))}
+    if is_plan and systems:
+        for name, missing in lacking.items():
+            error_console.print(f"[dim]to run {name}, set {' and '.join(missing)}[/]", highlight=False)
+        for name in wanted:
+            if why := not_set_up(cards[name], workspace.data / "cache"):
+                error_console.print(f"[dim]to run {name}: {why}[/]", highlight=False)
+        return Chosen(workspace, tracks, {name: cards[name] for name in wanted}, cards, profile)
     if lacking:
         told = "; ".join(f"{name} needs {' and '.join(missing)}" for name, missing in lacking.items())
         if len(lacking) == len(wanted):

@@ -136,3 +136,16 @@ def test_what_the_operating_system_refuses_is_told_with_what_to_do(called, monke
 def test_the_command_for_the_ui_can_be_pasted(tmp_path):
     assert _ui_command(tmp_path, "my data ü") == "duplex-bench ui --data 'my data ü'"
     assert _ui_command(tmp_path, "data") == "make ui"
+
+
+def test_a_plan_needs_no_key_and_says_what_a_run_will_need(called, monkeypatch):
+    monkeypatch.delenv("XAI_API_KEY", raising=False)
+    code, out, err = called("plan", "--system", "grok-voice", "--system", "moshi")
+    assert code == 0
+    assert "to run grok-voice, set XAI_API_KEY" in err
+    assert "systems setup moshi" in err
+    assert "cost of grok-voice: about " in out
+    assert "by the clock: " in out
+    code, _, err = called("run", "--system", "grok-voice")
+    assert code == 2
+    assert "nothing to run" in err
