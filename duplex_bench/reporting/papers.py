@@ -97,7 +97,7 @@ EXHIBITS: Final = (
     ),
     Exhibit("P2", "Table 1", "Corpora of two-party conversation", (), "related work, not data of a run"),
     Exhibit("P2", "Table 2", "Benchmarks for turn-taking", (), "related work, not data of a run"),
-    Exhibit("P2", "Table 3", "Main results", ("conversation-main-results",)),
+    Exhibit("P2", "Table 3", "Main results", ("conversation-main-results", "conversation-protocol-waits")),
     Exhibit("P2", "Table 4", "Curation funnel", ("conversation-curation", "funnel")),
     Exhibit("P2", "Table 5", "Label inventory", ("conversation-label-inventory", "conversation-label-lengths")),
     Exhibit(

@@ -22,6 +22,7 @@ from duplex_bench.stages.conversation_sensitivity import sensitivity_tables
 from duplex_bench.stages.human_windows import human_tables
 from duplex_bench.stages.prediction import pause_prediction
 from duplex_bench.stages.profile import Profile, StatisticsSettings
+from duplex_bench.stages.protocol_waits import protocol_waits
 from duplex_bench.stages.recall_ceiling import HEARD_CEILING, TEXT_CEILING, ceiling_by_history
 from duplex_bench.stages.recall_scorers import second_judge_table
 from duplex_bench.stages.repeats import repeat_variance
@@ -179,6 +180,7 @@ def report(
         for made in (
             judges_agree(workspace, track),
             second_judge_table(workspace, track),
+            protocol_waits(workspace, track, cards),
             repeat_variance(workspace, track),
             ceiling_by_history(workspace, track),
         ):
