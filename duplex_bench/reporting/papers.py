@@ -123,6 +123,13 @@ EXHIBITS: Final = (
         "a profile with conversation.calibration.rollouts above 0 (paper.toml has 57): so many pause rollouts of each "
         "system are heard again in two-second windows, then duplex-bench report",
     ),
+    Exhibit(
+        "P2",
+        "App. D",
+        "What wordless audio is",
+        ("conversation-wordless-audio",),
+        "a system that makes sound without words at a pause",
+    ),
     Exhibit("P2", "Table 9", "Recall by history length", ("conversation-recall-by-history",), _RECALL),
     Exhibit("P2", "Table 10", "One recall point, every reply", ("conversation-recall-example",), _RECALL),
     Exhibit("P2", "Table 11", "Takeover under boundary perturbation", ("conversation-boundary-shifts",)),

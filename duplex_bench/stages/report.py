@@ -34,6 +34,7 @@ from duplex_bench.stages.second_judge import judges_agree
 from duplex_bench.stages.stand_ins import stand_ins_of
 from duplex_bench.stages.summary import joined, stored_figures, stored_tables
 from duplex_bench.stages.validation import validation_tables
+from duplex_bench.stages.wordless import wordless_audio
 from duplex_bench.stages.workspace import Workspace
 from duplex_bench.storage.digests import digest_value
 from duplex_bench.storage.provenance import provenance
@@ -181,6 +182,7 @@ def report(
             judges_agree(workspace, track),
             second_judge_table(workspace, track),
             protocol_waits(workspace, track, cards),
+            wordless_audio(workspace, track),
             repeat_variance(workspace, track),
             ceiling_by_history(workspace, track),
         ):
