@@ -16,8 +16,8 @@ from duplex_bench.storage.serial import from_json
 # An echo comes back within a second (ours), and has more than half of its waveform in common with what it is one of.
 MOST_LAG_S: Final = 1.0
 ECHO_FROM: Final = 0.5
-# Of the demo's speech, which echoes nothing, none of 317 stretches of 0.3 s or more came above 0.46; of 198 shorter ones
-# eight came above 0.5, since a few periods of a voice are like those of any other.
+# Of the demo's speech, which echoes nothing, none of 317 stretches of 0.3 s or more came above 0.46; of 198 shorter
+# ones eight came above 0.5, since a few periods of a voice are like those of any other.
 TOLD_FROM_S: Final = 0.3
 _METRIC: Final = "pause_wordless"
 _SCHEMA: Final = {

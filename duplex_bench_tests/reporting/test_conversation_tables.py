@@ -16,7 +16,7 @@ from duplex_bench.reporting.figures.conversation import conversation_sketches
 from duplex_bench.reporting.figures.corpus import label_distributions, liveliness
 from duplex_bench.reporting.inputs import SystemInfo, TrackTables
 from duplex_bench.reporting.tables.conversation import conversation_tables
-from duplex_bench.reporting.tables.conversation_pauses import by_tercile
+from duplex_bench.reporting.tables.conversation_pauses import by_tercile, pairs
 
 pytestmark = pytest.mark.unit
 SYSTEMS = (
@@ -204,3 +204,26 @@ def test_corpus_figures_say_how_many_are_kept():
         {"turn": np.array([1.0, 2.0, 0.0]), "pause": np.array([0.6, 1.0])}, np.array([-1, 1.0])
     )
     assert len(draw_sketches([figure, lengths])) == 2
+
+
+def test_the_papers_pair_of_endpointers_is_counted_as_it_counts(track):
+    """P2 App. E: on the 296 shared pauses 32 taken at both settings, 46 at 300 ms only, 18 at 500 ms only, 200 at none;
+    each setting has pauses of its own besides, which count for nothing.
+    """
+    about = [item(n, "pause") for n in range(300)]
+    taken = {"300ms": {*range(32), *range(32, 78), 296, 297}, "500ms": {*range(32), *range(78, 96), 298, 299}}
+    rows = [
+        measurement(system, about[n], "pause_takeover", float(n in taken[system]))
+        for system, own in (("300ms", (296, 297)), ("500ms", (298, 299)))
+        for n in (*range(296), *own)
+    ]
+    found = pairs(
+        dataclasses.replace(
+            track,
+            items=pl.DataFrame(about, schema=dict(schemas.ITEMS)),
+            measurements=pl.DataFrame(rows, schema=dict(schemas.MEASUREMENTS)),
+        )
+    )
+    (pair,) = found.frame.iter_rows(named=True)
+    counted = tuple(pair[name] for name in ("n_shared", "both", "only_a", "only_b", "neither"))
+    assert counted == (296, 32, 46, 18, 200)
