@@ -67,7 +67,5 @@ def test_a_backup_counts_the_logs_of_runs_instead_of_naming_each(tmp_path, capsy
     told = Manifest(databases={**of_all, **logs}, version="0.1.0", made_at="now")
     backup._told("backed up", told, tmp_path)
     said = " ".join(capsys.readouterr().out.split())
-    assert (
-        "0 files, 0.0 MB, dagster/history/runs.db, dagster/history/runs/index.db, logs of 40 runs; of duplex_bench 0.1.0, now"
-        in said
-    )
+    databases = "dagster/history/runs.db, dagster/history/runs/index.db, logs of 40 runs"
+    assert f"0 files, 0.0 MB, {databases}; of duplex_bench 0.1.0, now" in said
