@@ -242,6 +242,7 @@ OPENAI_ONLY = [
     ("error that ends", Faults(error_code="session_expired"), Outcome.TRANSPORT_ERROR, "ended the session"),
     ("error that does not", Faults(error_code="something_benign"), Outcome.COMPLETED, ""),
     ("other detection", Faults(ignore_detection=True), Outcome.REFUSED, "did not take turn_detection"),
+    ("other rate", Faults(wrong_rate=True), Outcome.REFUSED, "audio.output.format.rate"),
     ("wrong key at close", Faults(close_at="created", close_code=3000), Outcome.REFUSED, "code 3000"),
 ]
 GEMINI_ONLY = [
@@ -253,7 +254,10 @@ GEMINI_ONLY = [
     ("other rate", Faults(wrong_rate=True), Outcome.TRANSPORT_ERROR, "not 24000 Hz"),
     ("wrong key told later", Faults(error_code="PERMISSION_DENIED"), Outcome.REFUSED, "correct the key"),
 ]
-XAI_ONLY = [("speech told twice", Faults(loose_speech=True), Outcome.COMPLETED, "")]
+XAI_ONLY = [
+    ("speech told twice", Faults(loose_speech=True), Outcome.COMPLETED, ""),
+    ("other rate", Faults(wrong_rate=True), Outcome.REFUSED, "format.rate"),
+]
 FAULTS = [(protocol, *fault) for protocol in PROTOCOLS for fault in EVERYWHERE]
 FAULTS += [("openai-realtime", *fault) for fault in OPENAI_ONLY] + [("gemini-live", *fault) for fault in GEMINI_ONLY]
 FAULTS += [("xai-realtime", *fault) for fault in XAI_ONLY]

@@ -117,6 +117,7 @@ class OpenAIDialect:
         Raises:
             RefusedError: It is not; the run would measure something else.
         """
+        same_audio(sent, echoed)
         audio = echoed.get("audio") or {}
         told = sent["audio"]["input"]["turn_detection"]
         found = (audio.get("input") or {}).get("turn_detection", "nothing")
@@ -132,6 +133,22 @@ class OpenAIDialect:
     def usage_of(self, message: dict[str, Any]) -> dict[str, Any]:
         """Raw usage of a ``response.done``."""
         return dict((message.get("response") or {}).get("usage") or {})
+
+
+def same_audio(sent: dict[str, Any], echoed: dict[str, Any]) -> None:
+    """The form of audio is the one that was asked for, as far as the server says: another rate would be heard as
+    slower or faster speech.
+
+    Raises:
+        RefusedError: It is another.
+    """
+    audio = echoed.get("audio")
+    for side in ("input", "output"):
+        told = (audio.get(side) or {}).get("format") if isinstance(audio, dict) else None
+        if isinstance(told, dict):
+            for name, value in sent["audio"][side]["format"].items():
+                if told.get(name) is not None:
+                    _same(f"audio.{side}.format.{name}", value, told[name])
 
 
 def _same(name: str, sent: object, echoed: object) -> None:

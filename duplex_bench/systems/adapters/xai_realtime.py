@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from duplex_bench.contract.push import Detection, RefusedError
-from duplex_bench.systems.adapters.openai_dialect import OpenAIDialect, RealtimeVoiceSettings
+from duplex_bench.systems.adapters.openai_dialect import OpenAIDialect, RealtimeVoiceSettings, same_audio
 from duplex_bench.systems.adapters.openai_realtime import RealtimeVoice
 from duplex_bench.systems.adapters.wire import WEBSOCKET, Connector
 
@@ -42,6 +42,7 @@ class XaiDialect(OpenAIDialect):
 
     def check_echo(self, sent: dict[str, Any], echoed: dict[str, Any]) -> None:
         """Detection is on or off as sent; its numbers are compared where the server echoes them."""
+        same_audio(sent, echoed)
         if echoed.get("instructions") not in (None, sent["instructions"]):
             raise RefusedError("the server did not take the instructions")
         told, found = sent["turn_detection"], echoed.get("turn_detection") or {}

@@ -293,6 +293,9 @@ class Conversation(Speaking):
             fresh = default_session(self.session["id"], self.session["model"], 0)
             audio = {**self.session["audio"], "input": fresh["audio"]["input"]}
             return {**self.session, "audio": audio}
+        if self.faults.wrong_rate:
+            output = {**self.session["audio"]["output"], "format": {"type": "audio/pcm", "rate": 16_000}}
+            return {**self.session, "audio": {**self.session["audio"], "output": output}}
         return self.session
 
     def detection(self) -> dict[str, Any] | None:

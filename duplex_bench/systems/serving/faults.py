@@ -32,7 +32,7 @@ class Faults:
         unknown_event: An event of unknown type is sent with every response.
         ignore_detection: Settings of turn detection are echoed as the vendor's default.
         keep_detection: Detection stays on although it was switched off, and says otherwise.
-        wrong_rate: Audio is declared with another rate (Gemini).
+        wrong_rate: Audio is declared with another rate than was asked for.
         echo_key: Error texts repeat the key that the client sent, as some proxies do.
         max_session_s: After so much time the session expires.
         flood_at: Moment at which thousands of messages come at once (servers of full-duplex models).

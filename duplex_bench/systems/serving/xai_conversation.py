@@ -68,7 +68,9 @@ class XaiConversation(Conversation):
         told = {} if not (detection or {}).get("type") else detection
         if self.faults.ignore_detection:
             told = {"type": "server_vad"} if not told else {}
-        return {**self.session, "turn_detection": told, "temperature": -1, "input_audio_format": "not specified"}
+        form = {"type": "audio/pcm", "rate": 16_000 if self.faults.wrong_rate else RATE_HZ}
+        return {**self.session, "turn_detection": told, "temperature": -1, "input_audio_format": "not specified",
+                "audio": {"input": {"format": form}, "output": {"format": form}}}  # fmt: skip
 
     def detection(self) -> Mapping[str, Any] | None:  # type: ignore[override]
         """Detection settings in force, None if off; a missing silence is the server's own."""
