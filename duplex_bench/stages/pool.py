@@ -4,16 +4,17 @@ Engines are single-threaded so that their output is the same bytes each time; pr
 worker keeps its loaded models from one stage to the next.
 """
 
-import atexit
 import multiprocessing
+import multiprocessing.util
 import os
 import signal
 import threading
-from concurrent.futures import Future, ProcessPoolExecutor
-from typing import Any
+from concurrent.futures import ProcessPoolExecutor
 
 from duplex_bench.speech import engines
 
+_BEFORE_CHILDREN = 100
+"""Finalizers of 0 and more are called before children are waited for, the greatest first."""
 _pools: dict[int, ProcessPoolExecutor] = {}
 
 
@@ -35,6 +36,10 @@ def _end_with_parent() -> None:
 def pool(n_processes: int | None = None) -> ProcessPoolExecutor:
     """The pool of this process, started at first use with ``n_processes`` workers (default: one per core)."""
     wanted = n_processes or os.cpu_count() or 1
+    if not _pools:
+        # A process that Dagster started for a run waits for its children at its end, before any ``atexit``: a worker
+        # that nobody told to end would keep it for good.
+        multiprocessing.util.Finalize(None, close, exitpriority=_BEFORE_CHILDREN)
     if wanted not in _pools:
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         context = multiprocessing.get_context("spawn")
@@ -55,8 +60,3 @@ def close() -> None:
     for executor in _pools.values():
         executor.shutdown(wait=True, cancel_futures=True)
     _pools.clear()
-
-
-atexit.register(close)
-
-AnyFuture = Future[Any]
