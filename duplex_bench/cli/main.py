@@ -448,11 +448,12 @@ def ui(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1.")] = 3000,
     profile: ProfileOption = "demo",
     data: DataOption = Path("data"),
+    limit: LimitOption = None,
 ) -> None:
     """Open the Dagster UI on 127.0.0.1 with the runs of a data folder."""
     from duplex_bench.cli.ui import serve_ui
 
-    serve_ui(_root(), data, port, profile)
+    serve_ui(_root(), data, port, profile, limit)
 
 
 def _as_told(error: Exception) -> str:

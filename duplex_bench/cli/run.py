@@ -218,14 +218,17 @@ def run_benchmark(
         )
         return 1
     console.print(f"[bold]Report:[/] {index}", highlight=False, soft_wrap=True)
-    told = f"[dim]The same runs in the Dagster UI:[/] {escape(_ui_command(root, data))}"
+    told = f"[dim]The same runs in the Dagster UI:[/] {escape(_ui_command(root, data, profile, limit))}"
     console.print(told, highlight=False, soft_wrap=True)
     return 0
 
 
-def _ui_command(root: Path, data: Path) -> str:
-    same = (root / data).resolve() == (root / "data").resolve()
-    return "make ui" if same else f"duplex-bench ui --data {shlex.quote(str(data))}"
+def _ui_command(root: Path, data: Path, profile: str = "demo", limit: int | None = None) -> str:
+    words = ["--profile", profile] if profile != "demo" else []
+    if (root / data).resolve() != (root / "data").resolve():
+        words += ["--data", str(data)]
+    words += ["--limit", str(limit)] if limit else []
+    return shlex.join(["duplex-bench", "ui", *words]) if words else "make ui"
 
 
 def _meant(chosen: Chosen, system: str, only: str) -> bool:

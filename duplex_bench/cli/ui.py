@@ -13,7 +13,7 @@ from duplex_bench.cli.run import environment, initialise
 HOST = "127.0.0.1"
 
 
-def serve_ui(root: Path, data: Path, port: int, profile: str) -> NoReturn:
+def serve_ui(root: Path, data: Path, port: int, profile: str, limit: int | None) -> NoReturn:
     """The Dagster UI on loopback until it is interrupted or terminated.
 
     This process becomes ``dagster dev``, so that whoever ends it ends the web server, daemon and code server too.
@@ -28,9 +28,11 @@ def serve_ui(root: Path, data: Path, port: int, profile: str) -> NoReturn:
         except OSError as error:
             raise ValueError(f"port {port} is in use: give another with --port, or end what holds it") from error
     initialise(root, data)
-    with environment(root, data, profile):
+    with environment(root, data, profile, limit):
+        size = f" with --limit {limit}" if limit else ""
         console.print(
-            f"[bold]Dagster UI[/] of {data}, profile {profile}: http://{HOST}:{port} (Ctrl-C ends it)", highlight=False
+            f"[bold]Dagster UI[/] of {data}, profile {profile}{size}: http://{HOST}:{port} (Ctrl-C ends it)",
+            highlight=False,
         )
         sys.stdout.flush()
         os.environ["DAGSTER_HOME"] = str(dagster_home(root, data))

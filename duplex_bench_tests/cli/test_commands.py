@@ -136,6 +136,7 @@ def test_what_the_operating_system_refuses_is_told_with_what_to_do(called, monke
 def test_the_command_for_the_ui_can_be_pasted(tmp_path):
     assert _ui_command(tmp_path, "my data ü") == "duplex-bench ui --data 'my data ü'"
     assert _ui_command(tmp_path, "data") == "make ui"
+    assert _ui_command(tmp_path, "data", "my.toml", 2) == "duplex-bench ui --profile my.toml --limit 2"
 
 
 def test_a_plan_needs_no_key_and_says_what_a_run_will_need(called, monkeypatch):

@@ -25,8 +25,22 @@ def test_a_taken_port_is_said_before_anything_starts(tmp_path):
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match=f"port {port} is in use: give another with --port"):
-            serve_ui(tmp_path, Path("data"), port, "demo")
+            serve_ui(tmp_path, Path("data"), port, "demo", None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_ui_shows_the_profile_folder_and_limit_of_the_run(tmp_path, monkeypatch):
+    class Became(BaseException):
+        """In place of the end of this process: what it would have become is not come back from."""
+
+    def become(_program, _words):
+        raise Became({name: os.environ[f"DUPLEX_BENCH_{name}"] for name in ("PROFILE", "DATA", "LIMIT")})
+
+    monkeypatch.setattr(os, "execv", become)
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    with pytest.raises(Became) as told:
+        serve_ui(tmp_path, Path("mine"), 0, "paper", 3)
+    assert told.value.args[0] == {"PROFILE": "paper", "DATA": str(tmp_path / "mine"), "LIMIT": "3"}
 
 
 def started(instance: dg.DagsterInstance, process: int, host: str) -> str:
