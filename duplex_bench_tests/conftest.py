@@ -26,6 +26,16 @@ for _name in ("NO_PROXY", "no_proxy"):
 os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
 
 
+@pytest.fixture(autouse=True)
+def _same_folder():
+    """A test that leaves the process in another folder would change what later ones import and write."""
+    before = Path.cwd()
+    yield
+    after = Path.cwd()
+    os.chdir(before)
+    assert after == before
+
+
 def _servers(name):
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / "textmodels" / f"{name}.py")

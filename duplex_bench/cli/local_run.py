@@ -8,7 +8,7 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,19 +50,19 @@ def instance_of(root: Path, data: Path = Path("data")) -> Iterator[dg.DagsterIns
     Raises:
         RunDatabaseError: what was done with it ended at its database, for want of space above all.
     """
-    os.chdir(root)
-    home = dagster_home(root, data)
-    # Output stays in this terminal: a helper process for each step's log would cost more than the step, and print a
-    # traceback of its own at Ctrl-C.
-    ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_STEP_LOGS})
-    try:
-        with dg.DagsterInstance.from_ref(ref) as instance:
-            yield instance
-    except OperationalError as error:
-        raise RunDatabaseError(
-            f"the run database of {home} cannot be used: {error.orig}. Finished work is kept: free space or correct "
-            "the cause, then run the same again"
-        ) from error
+    with chdir(root):
+        home = dagster_home(root, data)
+        # Output stays in this terminal: a helper process for each step's log would cost more than the step, and print
+        # a traceback of its own at Ctrl-C.
+        ref = InstanceRef.from_dir(str(home), overrides={"compute_logs": _NO_STEP_LOGS})
+        try:
+            with dg.DagsterInstance.from_ref(ref) as instance:
+                yield instance
+        except OperationalError as error:
+            raise RunDatabaseError(
+                f"the run database of {home} cannot be used: {error.orig}. Finished work is kept: free space or "
+                "correct the cause, then run the same again"
+            ) from error
 
 
 def end_runs_of_dead_processes(instance: dg.DagsterInstance) -> int:

@@ -6,7 +6,7 @@ import shlex
 import time
 import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -123,14 +123,13 @@ def environment(root: Path, data: Path, profile: str, limit: int | None = None) 
         "DUPLEX_BENCH_DATA": str(root / data),
         "DUPLEX_BENCH_LIMIT": str(limit or 0),
     }
-    before, named = Path.cwd(), {name: os.environ.get(name) for name in told}
+    named = {name: os.environ.get(name) for name in told}
     os.environ.update(told)
-    os.chdir(root)
     logging.getLogger("dagster").setLevel(logging.ERROR)
     try:
-        yield
+        with chdir(root):
+            yield
     finally:
-        os.chdir(before)
         # A later command in this process reads these variables too, and is told nothing by this one.
         for name, value in named.items():
             os.environ.pop(name) if value is None else os.environ.update({name: value})
