@@ -1,6 +1,7 @@
 """``duplex-bench backup``, ``restore`` and ``upgrade``."""
 
 import os
+from contextlib import chdir
 from pathlib import Path
 
 from duplex_bench import __version__
@@ -42,13 +43,13 @@ def upgrade(root: Path, data: Path, check_only: bool) -> int:
     import dagster as dg
 
     home = os.environ.get("DAGSTER_HOME") or str(dagster_home(root, data))
-    os.chdir(home)
-    code = _say_tables(open_store(data))
-    if check_only:
-        return code
-    with dg.DagsterInstance.from_config(home) as instance:
-        instance.upgrade(console.print)
-        console.print(f"run database: {instance.get_runs_count()} runs, schema of dagster {dg.__version__}")
+    with chdir(home):
+        code = _say_tables(open_store(data))
+        if check_only:
+            return code
+        with dg.DagsterInstance.from_config(home) as instance:
+            instance.upgrade(console.print)
+            console.print(f"run database: {instance.get_runs_count()} runs, schema of dagster {dg.__version__}")
     return code
 
 

@@ -1,6 +1,7 @@
 """``duplex-bench health``: look once, or serve the health page and the metrics of all runs."""
 
 import os
+from contextlib import chdir
 from pathlib import Path
 
 import dagster as dg
@@ -26,9 +27,8 @@ def show_health(root: Path, data: Path, host: str, port: int | None) -> int:
     """
     # A container's home is named; a checkout's is where its dagster.yaml lies.
     home = os.environ.get("DAGSTER_HOME") or str(dagster_home(root, data))
-    os.chdir(home)
-    store, stuck = open_store(data), StuckRuns()
-    with dg.DagsterInstance.from_config(home) as instance:
+    with chdir(home), dg.DagsterInstance.from_config(home) as instance:
+        store, stuck = open_store(data), StuckRuns()
         looks = all_looks(instance, store, data, stuck, _count_assets)
         if port is None:
             findings = list(look(looks))

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import chdir
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -176,7 +177,6 @@ def initialise_cluster(root: Path, workers: int) -> None:
 def _prepare(root: Path, names: dict[str, str]) -> None:
     """Make the buckets, and the tables of the run database once, alone, before several processes want to."""
     os.environ.update(names)
-    os.chdir(root)
     import dagster as dg
 
     from duplex_bench.storage.s3_store import s3_store
@@ -187,7 +187,7 @@ def _prepare(root: Path, names: dict[str, str]) -> None:
     if names[LOG_BUCKET_VARIABLE] != store.bucket:
         # A real S3 makes no bucket by itself, and steps would lose their logs one by one.
         s3_store(f"s3://{names[LOG_BUCKET_VARIABLE]}").make_bucket()
-    with dg.DagsterInstance.get() as instance:
+    with chdir(root), dg.DagsterInstance.get() as instance:
         instance.get_runs_count()
 
 
